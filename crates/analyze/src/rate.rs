@@ -11,9 +11,8 @@
 //! to either side, the second one so far that the slope of the first lets the margin be from 1.25 to 0.75. Through the looks of both rows
 //! that are in the reach of the second goes a line. The answer is the rate at which it is 1, with its interval by Fieller's theorem
 //! (Fieller, Some problems in interval estimation, 1954, section 4). Where the margin does not fall but drops, as that of a server with
-//! fixed service times does at its capacity, a line says little. If all looks that met have twice the margin of any that missed, and two
-//! levels fit four times better than a line, the second row is bisection too, and the interval is from the highest rate that met the
-//! objective to the next one.
+//! fixed service times does at its capacity, a line says little. If the highest rate below all that missed has twice the margin of the next
+//! one, the second row is bisection too, and the interval is from that rate to the next one.
 
 use crate::stats::student_t_975;
 
@@ -31,8 +30,8 @@ const REACH: f64 = 0.1;
 const REACHES: [f64; 2] = [0.05, 0.4];
 /// Margin that greater ones count as.
 const MOST_MARGIN: f64 = 2.0;
-/// Two levels must fit so many times better than a line.
-const DROP: f64 = 4.0;
+/// So many times the margin of the next look is a drop.
+const DROP: f64 = 2.0;
 
 /// A window at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -107,8 +106,8 @@ impl RateSearch {
             let [low, high] = self.bracket();
             self.middle = low.rate + (high.rate - low.rate) * (low.margin - 1.0) / (low.margin - high.margin);
         } else if self.looks.len() == BISECTIONS + ROW {
-            let line = self.line();
-            self.drops = self.two_levels().is_some_and(|rest| rest * DROP < line.rest);
+            let ([low, high], line) = (self.bracket(), self.line());
+            self.drops = high.rate - low.rate < REACH * self.middle && low.margin >= DROP * high.margin;
             if line.slope < 0.0 {
                 let reach = 2.0 * REACH * self.middle;
                 self.middle = line.root.clamp(self.middle - reach, self.middle + reach);
@@ -163,20 +162,6 @@ impl RateSearch {
         let slope = sum(&|look| (look.rate - mean_rate) * (look.margin - mean_margin)) / rates;
         let rest = sum(&|look| (look.margin - mean_margin - slope * (look.rate - mean_rate)).powi(2));
         Line { mean_rate, slope, root: mean_rate + (1.0 - mean_margin) / slope, rates, rest }
-    }
-
-    /// Sum of squares of margins around the mean of those that met and of those that missed; `None` if these are not apart.
-    fn two_levels(&self) -> Option<f64> {
-        let (met, missed): (Vec<Look>, Vec<Look>) = self.near().iter().partition(|look| look.margin >= 1.0);
-        let apart = |a: &Look| missed.iter().all(|b| a.rate < b.rate && a.margin >= 2.0 * b.margin);
-        if met.is_empty() || missed.is_empty() || !met.iter().all(apart) {
-            return None;
-        }
-        let around = |looks: &[Look]| {
-            let mean = looks.iter().map(|look| look.margin).sum::<f64>() / looks.len() as f64;
-            looks.iter().map(|look| (look.margin - mean).powi(2)).sum::<f64>()
-        };
-        Some(around(&met) + around(&missed))
     }
 }
 

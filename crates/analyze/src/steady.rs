@@ -93,27 +93,10 @@ pub struct Drift {
 impl Drift {
     /// From so many standard errors on it is a trend. Of 60 values without one, autocorrelated by up to 0.95, less than 5 % seem to fall
     /// by that (2,000 simulated series each; 0.2 % without autocorrelation).
-    const LIMIT: f64 = 3.0;
+    pub const LIMIT: f64 = 3.0;
     /// Limit for the last half of a window: of 30 values without a trend, 0 % seem to fall by that without autocorrelation, 1.1 % at
     /// 0.8, 3.7 % at 0.95.
-    const LIMIT_OF_HALF: f64 = 4.0;
-
-    /// Whether the values fall.
-    #[must_use]
-    pub fn falls(&self) -> bool {
-        self.errors <= -Drift::LIMIT
-    }
-
-    /// Whether the values of the last half of a window fall.
-    #[must_use]
-    pub fn half_falls(&self) -> bool {
-        self.errors <= -Drift::LIMIT_OF_HALF
-    }
-
-    #[must_use]
-    pub fn rises(&self) -> bool {
-        self.errors >= Drift::LIMIT
-    }
+    pub const LIMIT_OF_HALF: f64 = 4.0;
 
     /// The least change that would have been called one, as a share; `None` if the values do not scatter.
     #[must_use]

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::os::{CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms};
+use crate::os::{
+    Cost, CostUnknown, CpuLimit, CpuTimes, Cpus, Pressure, Processes, Server, allowed, frequency_pct, thermal_ms,
+};
 use loadline_storage::now_ns;
 
 /// Limits of a process's CPUs.
@@ -37,6 +39,8 @@ pub struct Surroundings {
     pub loadline: Confined,
     /// Limits of the database's CPUs, if its processes are known.
     pub server: Option<Confined>,
+    /// What the database had used, if a [`CostMeter`](crate::os::CostMeter) reads it.
+    pub cost: Result<Cost, CostUnknown>,
 }
 
 impl Surroundings {
@@ -61,6 +65,7 @@ impl Surroundings {
             cpus,
             loadline: Confined::for_process(std::process::id()),
             server: root.copied().map(Confined::for_process),
+            cost: Err(CostUnknown::Unread),
         }
     }
 

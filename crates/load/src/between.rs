@@ -135,7 +135,6 @@ impl Session<'_> {
             return Ok(());
         }
         renewed.since = books.job.total;
-        let began_ns = now_ns();
         if let Some(mut old) = renewed.now.take() {
             // Before it ends, because its end may be counted after the window's.
             old.publish_counters()?;
@@ -146,7 +145,7 @@ impl Session<'_> {
         renewed.now = Some(new);
         let end_ns = now_ns();
         shared.update(schedule);
-        books.connected(schedule, [began_ns, connecting_ns, end_ns]);
+        books.connected(schedule, connecting_ns, end_ns);
         Ok(())
     }
 }

@@ -405,9 +405,10 @@ impl<'a> Books<'a> {
         }
     }
 
-    /// Counts a new session: when the old one began to be closed, when connecting began, and when the new one was ready, ns.
-    pub(crate) fn connected(&mut self, schedule: &Schedule, [began_ns, connecting_ns, ready_ns]: [u64; 3]) {
-        self.job.connecting_ns += schedule.part_inside(began_ns, ready_ns);
+    /// Counts a new session: when connecting began, and when it was ready, ns. The end of the old one began with that of its last
+    /// transaction or think time: what it published at a window's end is part of it.
+    pub(crate) fn connected(&mut self, schedule: &Schedule, connecting_ns: u64, ready_ns: u64) {
+        self.job.connecting_ns += schedule.part_inside(self.job.ran_until_ns, ready_ns);
         self.job.ran_until_ns = ready_ns;
         if schedule.counts(ready_ns) {
             let ns = ready_ns.saturating_sub(connecting_ns);

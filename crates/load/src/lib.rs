@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server, Tasks, Whose};
+use loadline_collect::os::{CostMeter, CostUnknown, Server, Tasks, Whose};
 use loadline_collect::{Collected, CpuSource, Sampler, SamplerConfig, Surroundings, WindowReading};
 use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
 use loadline_model::snapshot::WaitProfile;
@@ -160,8 +160,6 @@ pub struct Around {
     pub server: Server,
     /// loadline's on this machine.
     pub own: Vec<u32>,
-    /// Use of the database's processes, or why that is unknown.
-    pub cost: Result<CostUsed, CostUnknown>,
 }
 
 impl Measured {
@@ -437,7 +435,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let (mut readings, surroundings) = readings.or_else(unread)?;
     elsewhere.own.subtract_from(&mut readings, &mut after);
     let own = elsewhere.processes_here().chain(request.proxy.iter().flatten().flatten().copied()).collect();
-    let around = surroundings.map(|(readings, cost)| Around { readings, server, own, cost });
+    let around = surroundings.map(|readings| Around { readings, server, own });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());
     tallies.iter().for_each(|tally| merged.merge(tally));
     tallies.resize_with(request.load.populations.len(), Tally::default);

@@ -49,7 +49,7 @@ fn a_window_starts_when_it_may_and_its_counters_have_the_jobs_counts() {
     let opens_at = wall + Duration::from_nanos(window.open_ns - clock_ns);
     assert!(measured.opened_at + Duration::from_millis(150) >= opens_at, "{:?} {opens_at:?}", measured.opened_at);
     assert_eq!(ticks.iter().filter(|at| [TickAt::WindowStart, TickAt::WindowEnd].contains(at)).count(), 2);
-    let [open, close] = [&measured.edges.passed_open, &measured.edges.passed_close].map(|edge| {
+    let [open, close] = [&measured.readings.after_start, &measured.readings.after_end].map(|edge| {
         let counters = &edge.snapshot.as_ref().unwrap().counters;
         [counters[counter::JOBS_BEFORE], counters[counter::JOBS_AFTER]]
     });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_collect::clock::least_disturbed;
-use loadline_collect::os::{CostMeter, CostUnknown, CostUsed, Server};
+use loadline_collect::os::{CostMeter, Server};
 use loadline_collect::{CollectError, PendingReading, Recent, Sampler, Second, Surroundings, WindowReading};
 use loadline_database::{Observer, TargetError};
 use loadline_model::Snapshot;
@@ -195,9 +195,6 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     }
 }
 
-/// Surroundings of a test at window start and window end, and the cost for the database in between.
-pub(crate) type Readings = ([Surroundings; 2], Result<CostUsed, CostUnknown>);
-
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
 /// database's processes are given. `None`: the window does not count, by `is_repeated`, which is asked when all jobs have passed it.
 pub(crate) fn watch_window(
@@ -206,7 +203,7 @@ pub(crate) fn watch_window(
     sampler: &Sampler,
     server: Option<(&Server, &CostMeter)>,
     is_repeated: impl FnOnce() -> bool,
-) -> Result<Option<(WindowReadings, Option<Readings>)>, String> {
+) -> Result<Option<(WindowReadings, Option<[Surroundings; 2]>)>, String> {
     let text = |e: CollectError| e.to_string();
     let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.
@@ -218,7 +215,7 @@ pub(crate) fn watch_window(
     let look = |(server, meter): (&Server, &CostMeter)| {
         before_others(shared.jobs() >= MANY_JOBS, || {
             let around = Surroundings::read(server);
-            (meter.read(around.processes.as_ref()), around)
+            Surroundings { cost: meter.read(around.at_ns, around.processes.as_ref()), ..around }
         })
     };
     let around_open = server.map(look);
@@ -236,10 +233,7 @@ pub(crate) fn watch_window(
     if all_passed && is_repeated() {
         return Ok(None);
     }
-    let around = around_open.zip(server.map(look)).map(|((cost, open), (later, close))| {
-        let used = cost.and_then(|cost| cost.used_until(&later?));
-        ([open, close], used)
-    });
+    let around = around_open.zip(server.map(look)).map(|(open, close)| [open, close]);
     watch.tick(TickAt::WindowEnd);
     shared.stop.store(true, Ordering::Relaxed);
     let (after_start, after_end) = (after_start?, after_end?);

@@ -58,11 +58,9 @@ pub static FACTS: [FactName; 19] = [
         let found = machine(m).map(|machine| machine.memory_bytes).or(m.target.memory_bytes);
         found.filter(|n| *n > 0).map(|n| bytes(n as f64))
     }),
-    fact("persistent-memory", "Persistent memory", FactKind::Size, |m| {
-        each(m, |device| size(device, Medium::Persistent))
-    }),
-    fact("flash", "Flash capacity", FactKind::Size, |m| each(m, |device| size(device, Medium::Flash))),
-    fact("disk", "Disk capacity", FactKind::Size, |m| each(m, |device| size(device, Medium::Disk))),
+    fact("persistent-memory", "Persistent memory", FactKind::Size, |m| each(m, |device| size(device, "pmem"))),
+    fact("flash", "Flash capacity", FactKind::Size, |m| each(m, |device| size(device, "0"))),
+    fact("disk", "Disk capacity", FactKind::Size, |m| each(m, |device| size(device, "1"))),
     fact("connectivity", "Connectivity", FactKind::Text, |_| None),
     fact("filesystem", "Filesystem", FactKind::Text, |m| each(m, |device| Some(device.filesystem.clone()))),
     fact("redundancy", "Redundancy", FactKind::Text, |m| each(m, |device| fact_of(device, "md_level"))),
@@ -97,22 +95,11 @@ fn fact_of(storage: &Storage, name: &str) -> Option<String> {
     storage.device_facts.get(name).cloned()
 }
 
-#[derive(PartialEq)]
-enum Medium {
-    Persistent,
-    Flash,
-    Disk,
-}
-
-/// Size of the device, if it is of `medium` as the kernel states it: a virtual disk may be called rotational.
-fn size(storage: &Storage, medium: Medium) -> Option<String> {
-    let device = storage.device.as_deref()?;
-    let found = match fact_of(storage, "rotational")?.as_str() {
-        _ if device.starts_with("pmem") => Medium::Persistent,
-        "0" => Medium::Flash,
-        "1" => Medium::Disk,
-        _ => return None,
-    };
+/// Size of the device, if it is persistent memory (`pmem`), or as rotational as the kernel states it (`0`, `1`): a virtual disk may be
+/// called so.
+fn size(storage: &Storage, medium: &str) -> Option<String> {
+    let (device, rotational) = (storage.device.as_deref()?, fact_of(storage, "rotational")?);
+    let found = if device.starts_with("pmem") { "pmem" } else { &rotational };
     (found == medium).then_some(format!("{} ({device})", fact_of(storage, "size")?))
 }
 

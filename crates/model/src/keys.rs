@@ -33,14 +33,12 @@ fn millionths(number: f64) -> u64 {
 }
 
 impl Keys {
-    /// Those of the figures of a test: the exponent, and the two shares, %.
+    /// Those of [`Keys::figures`].
     #[must_use]
-    pub fn from_figures(exponent: Option<f64>, keys_pct: Option<f64>, draws_pct: Option<f64>) -> Option<Keys> {
-        let hot = || keys_pct.zip(draws_pct);
+    pub fn from_figures([exponent, keys_pct, draws_pct]: [Option<f64>; 3]) -> Option<Keys> {
         let zipf = exponent.map(|s| Keys::Zipf { exponent: millionths(s) });
-        zipf.or_else(|| {
-            hot().map(|(keys, draws)| Keys::Hot { keys: millionths(keys / 100.0), draws: millionths(draws / 100.0) })
-        })
+        let hot = keys_pct.zip(draws_pct).map(|of| <[f64; 2]>::from(of).map(|pct| millionths(pct / 100.0)));
+        zipf.or_else(|| hot.map(|[keys, draws]| Keys::Hot { keys, draws }))
     }
 
     /// The exponent, and the two shares, %: what a test stores.
@@ -105,10 +103,9 @@ mod tests {
         for text in ["zipf:1.1", "zipf:4.999999", "zipf:0.000001", "hot:10%:90%", "hot:0.0001%:12.5%"] {
             let keys: Keys = text.parse().unwrap();
             assert_eq!(keys.to_string(), text);
-            let [exponent, hot, draws] = keys.figures();
-            assert_eq!(Keys::from_figures(exponent, hot, draws), Some(keys));
+            assert_eq!(Keys::from_figures(keys.figures()), Some(keys));
         }
-        assert_eq!(Keys::from_figures(None, None, None), None);
+        assert_eq!(Keys::from_figures([None; 3]), None);
         for text in ["zipf:0", "zipf:5", "zipf:-1", "zipf:nan", "zipf:", "zipf", "hot:0:1%", "hot:1%:100%", "hot:9", ""]
         {
             assert!(text.parse::<Keys>().is_err_and(|e| e.contains(&format!("'{text}'"))), "{text}");

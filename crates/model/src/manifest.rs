@@ -45,24 +45,7 @@ pub struct Manifest {
     /// Windows that were begun, also those that were interrupted or made anew: each draws with a seed of its own.
     #[serde(default)]
     pub windows: u32,
-    /// Looks of a search for a rate whose test is not stored yet, in their order: a resumed run goes on with them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub looks: Vec<RateLook>,
     pub state: RunState,
-}
-
-/// A window of a search for the highest rate that meets an objective.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RateLook {
-    /// Number of the test that is to be measured at the rate.
-    pub test: u32,
-    pub workload: String,
-    /// Transactions that completed, 1/s.
-    pub tps: f64,
-    /// Value that the objective limits, ns.
-    pub latency_ns: f64,
-    /// Whether others disturbed it.
-    pub disturbed: bool,
 }
 
 /// A variant as it was found when it was first in force.

@@ -1,7 +1,5 @@
 //! Waits of the slowest transactions of a test, by samples of their sessions.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 /// Fewest samples within slow transactions, and fewest moments at which they were taken, for a cause.
@@ -30,8 +28,10 @@ crate::named! {
         Replica: "replica";
         /// Client, as far as the server knows: also the network, or a CPU for what the client has sent.
         Client: "client, network or CPU";
-        /// Events that are in no group, each by itself; and work in the background.
+        /// Events that are in no group, each by itself.
         Other: "other";
+        /// Work of the server in the background at the same moments, each by itself.
+        Background: "work in the background";
     }
     /// Words.
     pub fn name;
@@ -46,6 +46,18 @@ pub struct SlowWait {
     /// Samples within slow transactions.
     pub samples: u64,
     pub others: u64,
+}
+
+impl SlowWait {
+    /// `locks`, `IO:SLRUSync`, `during checkpoint`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.class {
+            WaitClass::Background => format!("during {}", self.event),
+            WaitClass::Other => self.event.clone(),
+            class => class.name().to_owned(),
+        }
+    }
 }
 
 /// The slowest transactions of a test, at most 1 % of them, with what their sessions waited for.
@@ -65,57 +77,28 @@ pub struct SlowFigures {
     pub moments: u64,
     /// All other samples of these jobs' sessions.
     pub others: u64,
-    /// Waits, those first that explain most of the time by which slow transactions took longer.
+    /// Waits, those first that explain most of the time by which slow transactions took longer; then work in the background, likewise.
     pub waits: Vec<SlowWait>,
-    /// Work of the server in the background at the same moments, likewise.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub background: Vec<SlowWait>,
 }
 
 /// Why no cause is named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoCause {
+    #[error("no sample of the target's wait events says which job waited")]
     NotSampled,
-    /// The samples do not say which job waited.
-    NoJobs,
-    /// Nothing says when the slow ones were.
+    #[error("when the slow ones were is unknown: jobs ran on agents, or the procedure returns a histogram")]
     NotKept,
-    /// None of so many was slower than the percentile.
+    #[error("none of the {0} transactions was slower than the 99th percentile, as histograms distinguish times")]
     NoneSlower(u64),
-    /// Too few samples fell into slow transactions: samples, and moments at which they were taken.
-    FewSamples(u64, u64),
-    /// Too few fell into others.
-    FewOthers(u64),
-    /// No wait explains half of the time by which slow transactions took longer.
+    #[error(
+        "too few samples of wait events were asked for and answered within one of the slowest transactions, or of others: {samples} at \
+         {moments} moments, and {others}; {least} at {least_moments} and {least} are needed",
+        least = LEAST[0],
+        least_moments = LEAST[1]
+    )]
+    FewSamples { samples: u64, moments: u64, others: u64 },
+    #[error("no single wait explains half of the time by which the slowest transactions took longer")]
     Several,
-}
-
-impl fmt::Display for NoCause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [least, moments] = LEAST;
-        match self {
-            NoCause::NotSampled => f.write_str("the target's wait events are not sampled"),
-            NoCause::NoJobs => f.write_str("the samples of wait events do not say which job waited"),
-            NoCause::NotKept => f.write_str(
-                "when the slow ones were is unknown: jobs ran on agents, or the procedure returns a histogram",
-            ),
-            NoCause::NoneSlower(of) => write!(
-                f,
-                "none of the {of} transactions was slower than the 99th percentile, as histograms distinguish times"
-            ),
-            NoCause::FewSamples(samples, at) => write!(
-                f,
-                "too few samples of wait events were asked for and answered within one of the slowest transactions: {samples} at \
-                 {at} moments, and {least} at {moments} are needed"
-            ),
-            NoCause::FewOthers(samples) => {
-                write!(f, "too few samples of wait events are of other transactions: {samples}, and {least} are needed")
-            }
-            NoCause::Several => {
-                f.write_str("no single wait explains half of the time by which the slowest transactions took longer")
-            }
-        }
-    }
 }
 
 impl SlowFigures {
@@ -139,37 +122,34 @@ impl SlowFigures {
     /// # Errors
     /// Why nothing is named.
     pub fn cause(&self) -> Result<&SlowWait, NoCause> {
-        if self.samples < LEAST[0] || self.moments < LEAST[1] {
-            return Err(NoCause::FewSamples(self.samples, self.moments));
-        }
-        if self.others < LEAST[0] {
-            return Err(NoCause::FewOthers(self.others));
+        let SlowFigures { samples, moments, others, .. } = *self;
+        if samples < LEAST[0] || moments < LEAST[1] || others < LEAST[0] {
+            return Err(NoCause::FewSamples { samples, moments, others });
         }
         let [slow_ns, others_ns] = self.mean_ns;
         let is_cause = |wait: &&SlowWait| {
             let error = error(self.shares(wait)[0], self.moments as f64) * slow_ns / (slow_ns - others_ns).max(1.0);
-            self.explained(wait) - error >= EXPLAINED
+            wait.class != WaitClass::Background && self.explained(wait) - error >= EXPLAINED
         };
         self.waits.first().filter(is_cause).ok_or(NoCause::Several)
     }
 
     /// Work in the background that ran more often during slow transactions.
-    #[must_use]
-    pub fn during(&self) -> Option<&SlowWait> {
+    fn during(&self) -> Option<&SlowWait> {
         let differs = |work: &&SlowWait| {
             let [slow, others] = self.shares(work);
             let of_others = self.others as f64 * self.moments as f64 / self.samples.max(1) as f64;
             let error = error(slow, self.moments as f64).hypot(error(others, of_others));
-            slow - others >= (DIFFERENCE.0 * error).max(DIFFERENCE.1)
+            work.class == WaitClass::Background && slow - others >= (DIFFERENCE.0 * error).max(DIFFERENCE.1)
         };
-        self.background.iter().find(differs).filter(|_| self.cause().is_ok())
+        self.waits.iter().find(differs)
     }
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.
     #[must_use]
     pub fn words(&self) -> Option<String> {
         let SlowWait { class, event, .. } = self.cause().ok()?;
-        let during = self.during().map_or_else(String::new, |work| format!(", during {}", work.event));
+        let during = self.during().map_or_else(String::new, |work| format!(", {}", work.words()));
         let named = if *class == WaitClass::Other { event.clone() } else { format!("{} ({event})", class.name()) };
         Some(named + &during)
     }
@@ -198,8 +178,14 @@ mod tests {
     fn a_cause_needs_samples_and_most_of_the_time() {
         let locks = |n| vec![wait(WaitClass::Lock, "Lock:tuple", n, 40)];
         assert_eq!(slow(40, 20, locks(36)).words().as_deref(), Some("locks (Lock:tuple)"));
-        assert_eq!(slow(19, 19, locks(18)).cause(), Err(NoCause::FewSamples(19, 19)));
-        assert_eq!(slow(40, 4, locks(36)).cause(), Err(NoCause::FewSamples(40, 4)), "one stall of all jobs");
+        assert_eq!(
+            slow(19, 19, locks(18)).cause(),
+            Err(NoCause::FewSamples { samples: 19, moments: 19, others: 1000 })
+        );
+        assert!(
+            matches!(slow(40, 4, locks(36)).cause(), Err(NoCause::FewSamples { moments: 4, .. })),
+            "one stall of all jobs"
+        );
         assert_eq!(slow(40, 20, locks(22)).cause(), Err(NoCause::Several), "55 %, by 20 moments");
     }
 
@@ -215,10 +201,10 @@ mod tests {
     #[test]
     fn work_in_the_background_is_said_with_the_cause() {
         let mut of = slow(40, 20, vec![wait(WaitClass::Other, "IO:SLRUSync", 36, 10)]);
-        of.background = vec![wait(WaitClass::Other, "checkpoint", 38, 100)];
+        of.waits.push(wait(WaitClass::Background, "checkpoint", 38, 100));
         assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
         // Most often, but as often meanwhile as otherwise: then the other work.
-        of.background.insert(0, wait(WaitClass::Other, "autovacuum", 39, 950));
+        of.waits.insert(1, wait(WaitClass::Background, "autovacuum", 39, 950));
         assert_eq!(of.words().as_deref(), Some("IO:SLRUSync, during checkpoint"));
     }
 }

@@ -49,6 +49,9 @@ pub struct WaitSample {
     /// Numbers of the jobs whose sessions these are, by wait event, as far as known. Not stored.
     #[serde(skip)]
     pub jobs: BTreeMap<String, Vec<u32>>,
+    /// Time from the question to the answer, ns. Not stored.
+    #[serde(skip)]
+    pub took_ns: u64,
     /// Sessions of others at work; `None` if unknown.
     pub others: Option<u32>,
     /// Background work that runs (`checkpoint`, [`AUTOVACUUM`]); `None` if unknown.

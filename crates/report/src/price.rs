@@ -2,12 +2,12 @@
 
 use loadline_analyze::stats::Interval;
 use loadline_analyze::{Comparison, Factor, Sweep};
-use loadline_model::Manifest;
 use loadline_model::facts::capacity_bytes;
 use loadline_model::format::{ABSENT, number, whole};
 
 use minijinja::context;
 use serde::Deserialize;
+use serde_json::Value;
 use toml::value::Datetime;
 
 use crate::columns::scale;
@@ -30,6 +30,8 @@ const MOST: f64 = 1e15;
 /// Facts that are added to the capacity of a platform.
 const CAPACITIES: [&str; 3] = ["persistent-memory", "flash", "disk"];
 
+/// In place of factors of the first platform.
+const BASE: &str = "base";
 const NO_PRICE: &str = "the price list has no [[price]] of it";
 const NO_CAPACITY: &str =
     "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
@@ -116,68 +118,43 @@ pub struct Prices {
     prices: Vec<Price>,
 }
 
-/// A platform with what it costs.
-struct Priced<'a> {
-    list: &'a Prices,
-    side: &'a PlatformRun<'a>,
-    /// `None` if the list has no price of it.
-    total: Option<f64>,
-    /// `None` if no capacity is stated.
-    capacity_tb: Option<f64>,
-}
-
-impl Priced<'_> {
-    fn per_tb(&self) -> Option<f64> {
-        Some(self.total? / self.capacity_tb?)
-    }
-}
-
 /// A workload on a platform.
 struct Line<'a> {
-    priced: &'a Priced<'a>,
+    list: &'a Prices,
+    side: &'a PlatformRun<'a>,
     sweep: &'a Sweep,
     /// Jobs or swept value of the peak, and the rate there as its column shows it.
     peak: Option<(u32, f64)>,
-    /// Against the first platform; `None` if it is that, or why there is none.
-    factors: Result<Option<Factors>, String>,
+    /// Against the first platform, or why there are none; [`BASE`] of itself.
+    factors: Result<Factors, String>,
 }
 
 /// Factors against the first platform.
 struct Factors {
     throughput: Factor,
     price: f64,
+    /// Throughput for the price. A price has no interval: that of throughput is divided as the factor is.
+    for_price: Factor,
     caveat: Option<String>,
-}
-
-impl Factors {
-    /// The factor of throughput for the price. A price has no interval: that of throughput is divided as the factor is.
-    fn for_price(&self) -> Factor {
-        let mut factor = self.throughput;
-        factor.factor.value /= self.price;
-        factor.factor.interval =
-            factor.factor.interval.map(|i| Interval { low: i.low / self.price, high: i.high / self.price });
-        factor
-    }
 }
 
 impl Line<'_> {
     /// Throughput per 1,000 of the currency.
     fn per_1000(&self) -> Option<f64> {
-        Some(self.peak?.1 / (self.priced.total? / 1000.0))
+        Some(self.peak?.1 / (self.list.total(self.side)? / 1000.0))
     }
 
-    fn compared(&self) -> Option<&Factors> {
-        self.factors.as_ref().ok()?.as_ref()
-    }
-
-    /// Limits of the 95 % interval of the factor of throughput for the price.
-    fn interval(&self) -> Option<Interval> {
-        self.compared()?.for_price().factor.interval
+    /// A factor, if they are known.
+    fn factor(&self, of: fn(&Factors) -> Option<f64>) -> Value {
+        self.factors.as_ref().ok().and_then(of).into()
     }
 
     /// Why there is no factor, or what is to be minded of it.
     fn remark(&self) -> Option<&String> {
-        self.factors.as_ref().err().or_else(|| self.compared()?.caveat.as_ref())
+        match &self.factors {
+            Ok(factors) => factors.caveat.as_ref(),
+            Err(why) => Some(why).filter(|why| *why != BASE),
+        }
     }
 }
 
@@ -244,20 +221,19 @@ impl Prices {
         price.amount * if is_hours { HOURS } else { 1.0 }
     }
 
-    fn priced<'a>(&'a self, sides: &'a [PlatformRun<'a>]) -> Vec<Priced<'a>> {
-        let one = |side: &'a PlatformRun<'a>| {
-            let total: f64 = self.for_platform(side).map(|price| self.share(price)).sum();
-            let capacity_tb = capacity_tb(&side.run.manifest);
-            Priced { list: self, side, total: (total > 0.0).then_some(total), capacity_tb }
-        };
-        sides.iter().map(one).collect()
+    /// `None` if the list has no price of `side`.
+    fn total(&self, side: &PlatformRun<'_>) -> Option<f64> {
+        self.for_platform(side).map(|price| self.share(price)).reduce(|a, b| a + b)
+    }
+
+    fn per_tb(&self, side: &PlatformRun<'_>) -> Option<f64> {
+        Some(self.total(side)? / capacity_tb(side)?)
     }
 
     /// The section: what each platform costs, and what it gives for that.
     pub(crate) fn section(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
-        let priced = self.priced(sides);
-        let lines = lines(&priced, comparisons);
-        let blocks = [self.table(&priced), self.throughput(&lines)].into_iter().filter_map(Block::table);
+        let blocks = [self.table(sides), self.throughput(&self.lines(sides, comparisons))];
+        let blocks = blocks.into_iter().filter_map(Block::table).collect();
         let names = distinct(self.prices.iter().map(|price| price.platform.as_str()));
         let known = |name: &&str| sides.iter().any(|side| self.for_platform(side).any(|price| price.platform == *name));
         let context = context! {
@@ -265,44 +241,42 @@ impl Prices {
             by_hour => self.are_by_hour(),
             several => sides.len() > 1,
             hours => number(HOURS, 0),
-            without => priced.iter().filter(|of| of.total.is_none()).map(|of| &of.side.label).collect::<Vec<_>>(),
+            without => sides.iter().filter(|of| self.total(of).is_none()).map(|of| &of.label).collect::<Vec<_>>(),
             others => names.into_iter().filter(|name| !known(name)).collect::<Vec<_>>(),
         };
-        Section::new(
-            "prices",
-            "Throughput for the price",
-            Block::explained(blocks.collect(), &prose("prices", context)),
-        )
+        Section::new("prices", "Throughput for the price", Block::explained(blocks, &prose("prices", context)))
     }
 
     /// The prices of each platform, with their total.
-    fn table(&self, priced: &[Priced<'_>]) -> Table {
-        type Row<'a> = (&'a Priced<'a>, Option<&'a Price>);
-        let rows =
-            priced.iter().flat_map(|of| self.for_platform(of.side).map(move |p| (of, Some(p))).chain([(of, None)]));
+    fn table(&self, sides: &[PlatformRun<'_>]) -> Table {
+        // A price, or the total.
+        type Row<'a> = (&'a PlatformRun<'a>, Option<&'a Price>);
+        let rows = sides.iter().flat_map(|of| self.for_platform(of).map(move |p| (of, Some(p))).chain([(of, None)]));
         let notes = Notes::default();
-        // Only the row of the total has such a cell.
-        let total = |(of, price): Row<'_>, text: Option<String>, why: &str| match text {
-            _ if price.is_some() => Cell::default(),
-            Some(text) => text.into(),
-            None => Cell::absent(notes.mark(why, &of.side.label)),
+        let known = |side: &PlatformRun<'_>, text: Option<String>, why: &str| {
+            text.map_or_else(|| Cell::absent(notes.mark(why, &side.label)), Cell::from)
         };
         let over = format!("{} {}", self.currency, self.basis());
         let paid = |price: &Price| if price.kind == PriceKind::Once { "once" } else { "per hour" };
         TableSpec::<Row<'_>>::new("facts", rows)
-            .text("Platform", |(of, _)| &of.side.label)
+            .text("Platform", |(of, _)| &of.label)
             .once()
             .text("", |(_, price)| price.map_or("total", |p| if p.is_licence { "licence" } else { "price" }))
-            .number("Amount", &self.currency, |(_, price)| price.map_or(String::new(), |p| money(p.amount)))
+            .number("Amount", &self.currency, |(_, price)| price.map(|p| money(p.amount)).unwrap_or_default())
             .text("Paid", |(_, price)| price.map_or("", paid))
             .text("Date", |(_, price)| price.map_or(String::new(), Price::date))
-            .number("Total", &over, |row| match row {
-                (_, Some(price)) => money(self.share(price)).into(),
-                (of, None) => total(row, of.total.map(money), NO_PRICE),
+            .number("Total", &over, |(of, price)| match price {
+                Some(price) => money(self.share(price)).into(),
+                None => known(of, self.total(of).map(money), NO_PRICE),
             })
-            .number("Capacity", "TB", |row| total(row, row.0.capacity_tb.map(|tb| number(tb, 3)), NO_CAPACITY))
-            .number("Per TB", &over, |row| {
-                total(row, row.0.per_tb().map(money), if row.0.total.is_some() { NO_CAPACITY } else { NO_PRICE })
+            .number("Capacity", "TB", |(of, price)| match price {
+                Some(_) => Cell::default(),
+                None => known(of, capacity_tb(of).map(|tb| number(tb, 3)), NO_CAPACITY),
+            })
+            .number("Per TB", &over, |(of, price)| match (price, self.total(of)) {
+                (Some(_), _) => Cell::default(),
+                (_, None) => known(of, None, NO_PRICE),
+                _ => known(of, self.per_tb(of).map(money), NO_CAPACITY),
             })
             .text("Covers", |(_, price)| price.map_or("", |p| p.covers.as_str()))
             .notes(&notes)
@@ -312,21 +286,19 @@ impl Prices {
 
     fn throughput(&self, lines: &[Line<'_>]) -> Table {
         let notes = Notes::default();
-        let several = distinct(lines.iter().map(|line| line.priced.side.label.as_str())).len() > 1;
+        let several = distinct(lines.iter().map(|line| line.side.label.as_str())).len() > 1;
         let caveat = |of: &Factors| of.caveat.as_ref().map(|text| notes.mark(text, ""));
         let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
-            Ok(None) => Cell::from("base"),
-            Ok(Some(factors)) => of(factors),
+            Ok(factors) => of(factors),
+            Err(why) if why == BASE => BASE.into(),
             Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
         };
         TableSpec::<&Line<'_>>::new("figures", lines)
             .text("Workload", |line| &line.sweep.workload)
             .once()
-            .text("Platform", |line| &line.priced.side.label)
+            .text("Platform", |line| &line.side.label)
             .number("Peak", "", |line| match line.sweep.peak() {
-                Some(peak) => {
-                    figure(&line.priced.side.run.records, peak, line.sweep.rate, &notes).marked(mark(peak, &notes))
-                }
+                Some(peak) => figure(&line.side.run.records, peak, line.sweep.rate, &notes).marked(mark(peak, &notes)),
                 None => ABSENT.into(),
             })
             .text("", |line| unit(line.sweep.rate))
@@ -335,7 +307,7 @@ impl Prices {
                 // Three digits that count: a dear platform does not give 0.
                 Some(rate) if rate < 0.1 => ratio(rate).into(),
                 Some(rate) => whole(rate).into(),
-                None if line.priced.total.is_none() => Cell::absent(notes.mark(NO_PRICE, &line.priced.side.label)),
+                None if self.total(line.side).is_none() => Cell::absent(notes.mark(NO_PRICE, &line.side.label)),
                 None => Cell::absent(notes.mark("no valid test has a throughput", &line.sweep.workload)),
             })
             .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes).marked(caveat(f))))
@@ -343,7 +315,7 @@ impl Prices {
             .number("Price", "×", |line| factor(line, &|f| ratio(f.price).into()))
             .when(several)
             .number("Throughput for the price", "×", |line| {
-                factor(line, &|f| factor_cell(&f.for_price(), &notes).marked(caveat(f)))
+                factor(line, &|f| factor_cell(&f.for_price, &notes).marked(caveat(f)))
             })
             .when(several)
             .notes(&notes)
@@ -356,81 +328,87 @@ impl Prices {
         let parts = by_variant(runs);
         let sides = sides(parts.as_deref().unwrap_or(runs));
         let across_drivers = across_drivers || sides.iter().any(|side| side.run.published.is_some());
-        let priced = self.priced(&sides);
         let columns: [Named<Line<'_>>; 19] = [
-            ("platform", |line| line.priced.side.label.as_str().into()),
+            ("platform", |line| line.side.label.as_str().into()),
             ("workload", |line| line.sweep.workload.as_str().into()),
             ("over", |line| line.sweep.over.as_str().into()),
             ("peak_at", |line| line.peak.map(|(at, _)| at).into()),
             ("peak_rate", |line| line.peak.map(|(_, rate)| rate).into()),
             ("rate_column", |line| line.sweep.rate.id.into()),
-            ("currency", |line| line.priced.list.currency.as_str().into()),
-            ("basis", |line| line.priced.list.basis().into()),
-            ("dates", |line| {
-                distinct(line.priced.list.for_platform(line.priced.side).map(Price::date)).join(" ").into()
-            }),
-            ("total_price", |line| line.priced.total.into()),
+            ("currency", |line| line.list.currency.as_str().into()),
+            ("basis", |line| line.list.basis().into()),
+            ("dates", |line| distinct(line.list.for_platform(line.side).map(Price::date)).join(" ").into()),
+            ("total_price", |line| line.list.total(line.side).into()),
             ("rate_per_1000", |line| line.per_1000().into()),
-            ("capacity_tb", |line| line.priced.capacity_tb.into()),
-            ("price_per_tb", |line| line.priced.per_tb().into()),
-            ("throughput_factor", |line| line.compared().map(|f| f.throughput.factor.value).into()),
-            ("price_factor", |line| line.compared().map(|f| f.price).into()),
-            ("throughput_for_price_factor", |line| line.compared().map(|f| f.for_price().factor.value).into()),
-            ("throughput_for_price_low", |line| line.interval().map(|i| i.low).into()),
-            ("throughput_for_price_high", |line| line.interval().map(|i| i.high).into()),
+            ("capacity_tb", |line| capacity_tb(line.side).into()),
+            ("price_per_tb", |line| line.list.per_tb(line.side).into()),
+            ("throughput_factor", |line| line.factor(|f| Some(f.throughput.factor.value))),
+            ("price_factor", |line| line.factor(|f| Some(f.price))),
+            ("throughput_for_price_factor", |line| line.factor(|f| Some(f.for_price.factor.value))),
+            ("throughput_for_price_low", |line| line.factor(|f| Some(f.for_price.factor.interval?.low))),
+            ("throughput_for_price_high", |line| line.factor(|f| Some(f.for_price.factor.interval?.high))),
             ("remark", |line| line.remark().cloned().into()),
         ];
-        Listing::new(&columns, &lines(&priced, &comparisons(&sides, across_drivers)))
+        Listing::new(&columns, &self.lines(&sides, &comparisons(&sides, across_drivers)))
+    }
+
+    /// The workloads of all platforms, each platform's beside those of the others.
+    fn lines<'a>(&'a self, sides: &'a [PlatformRun<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
+        let line = |(side, sweep): (&'a PlatformRun<'a>, &'a Sweep)| Line {
+            list: self,
+            side,
+            sweep,
+            peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
+            factors: self.factors([&sides[0], side], sweep, comparisons),
+        };
+        let all = || sides.iter().flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)));
+        let of = |code: String| all().filter(move |(_, sweep)| sweep.workload == code);
+        swept(sides).into_iter().flat_map(of).map(line).collect()
+    }
+
+    /// Factors of `of` against the base, as they are compared: only equal work is.
+    fn factors(
+        &self,
+        [base, of]: [&PlatformRun<'_>; 2],
+        sweep: &Sweep,
+        comparisons: &[Comparison],
+    ) -> Result<Factors, String> {
+        if base.label == of.label {
+            return Err(BASE.to_owned());
+        }
+        let total = |side: &PlatformRun<'_>| {
+            self.total(side).ok_or_else(|| format!("the price list has no [[price]] of '{}'", side.label))
+        };
+        let price = total(of)? / total(base)?;
+        let is_of = |c: &&Comparison| {
+            let (workload, over) = (c.workload == sweep.workload, c.over == sweep.over);
+            workload && over && c.other == of.label && c.nodes.is_none_or(|nodes| nodes == sweep.nodes)
+        };
+        let mut found = comparisons.iter().filter(is_of);
+        let one = found.next().ok_or("this report has no comparison of it with the first platform")?;
+        if found.next().is_some() {
+            return Err("it is compared more than once: see the factors between platforms".to_owned());
+        }
+        let peak = one.peak();
+        if let Some(why) = one.refused.as_ref().or(peak.and_then(|peak| peak.refused.as_ref())) {
+            return Err(format!("not compared: {why}"));
+        }
+        let peak = peak.ok_or("the peaks are not compared")?;
+        let throughput = *peak.factor(sweep.rate).ok_or("the peaks have no factor of throughput")?;
+        let mut for_price = throughput;
+        for_price.factor.value /= price;
+        for_price.factor.interval =
+            for_price.factor.interval.map(|i| Interval { low: i.low / price, high: i.high / price });
+        Ok(Factors { throughput, price, for_price, caveat: peak.caveat.clone() })
     }
 }
 
-/// The workloads of all platforms, each platform's beside those of the others.
-fn lines<'a>(priced: &'a [Priced<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
-    let Some(first) = priced.first() else { return Vec::new() };
-    let line = |(priced, sweep): (&'a Priced<'a>, &'a Sweep)| Line {
-        priced,
-        sweep,
-        peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
-        factors: factors([first, priced], sweep, comparisons),
-    };
-    let sides: Vec<PlatformRun<'_>> = priced.iter().map(|priced| priced.side.clone()).collect();
-    let of = |code: String| {
-        let all = priced.iter().flat_map(|priced| priced.side.sweeps.iter().map(move |sweep| (priced, sweep)));
-        all.filter(move |(_, sweep)| sweep.workload == code)
-    };
-    swept(&sides).into_iter().flat_map(of).map(line).collect()
-}
-
-/// Factors of `of` against the base, as they are compared: only equal work is.
-fn factors([base, of]: [&Priced<'_>; 2], sweep: &Sweep, comparisons: &[Comparison]) -> Result<Option<Factors>, String> {
-    if base.side.label == of.side.label {
-        return Ok(None);
-    }
-    let none = |priced: &Priced<'_>| format!("the price list has no [[price]] of '{}'", priced.side.label);
-    let price = of.total.ok_or_else(|| none(of))? / base.total.ok_or_else(|| none(base))?;
-    let is_of = |c: &&Comparison| {
-        let (workload, over) = (c.workload == sweep.workload, c.over == sweep.over);
-        workload && over && c.other == of.side.label && c.nodes.is_none_or(|nodes| nodes == sweep.nodes)
-    };
-    let mut found = comparisons.iter().filter(is_of);
-    let one = found.next().ok_or("this report has no comparison of it with the first platform")?;
-    if found.next().is_some() {
-        return Err("it is compared more than once: see the factors between platforms".to_owned());
-    }
-    let refused = |why: &Option<String>| why.clone().map_or(Ok(()), |why| Err(format!("not compared: {why}")));
-    refused(&one.refused)?;
-    let peak = one.peak().ok_or("the peaks are not compared")?;
-    refused(&peak.refused)?;
-    let throughput = *peak.factor(sweep.rate).ok_or("the peaks have no factor of throughput")?;
-    Ok(Some(Factors { throughput, price, caveat: peak.caveat.clone() }))
-}
-
-/// Persistent memory, flash and disks as the user states them, TB (10¹² bytes). What the machine shows are the devices under one
-/// database, and not what is paid.
-fn capacity_tb(m: &Manifest) -> Option<f64> {
-    let stated = CAPACITIES.iter().filter_map(|id| capacity_bytes(m.plan.facts.get(*id)?).ok());
-    let bytes: f64 = stated.sum();
-    (bytes > 0.0).then_some(bytes / 1e12)
+/// Persistent memory, flash and disks as the user states them, TB (10¹² bytes); `None` if none is. What the machine shows are the devices
+/// under one database, and not what is paid.
+fn capacity_tb(side: &PlatformRun<'_>) -> Option<f64> {
+    let facts = &side.run.manifest.plan.facts;
+    let stated = CAPACITIES.iter().filter_map(|id| capacity_bytes(facts.get(*id)?).ok());
+    stated.reduce(|a, b| a + b).map(|bytes| bytes / 1e12)
 }
 
 /// An amount, with cents if it is small.

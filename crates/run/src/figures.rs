@@ -137,8 +137,8 @@ mod tests {
         });
         let mut case = testing::case(Work::from_catalogue("LGWR-LAT1", &[]).unwrap(), three_ms);
         let (n, tps) = (case.measured.merged.transaction.count() as f64, 4.0 / 0.003);
-        let edges = &mut case.measured.edges;
-        for (edge, grown) in [(&mut edges.at_open, 0), (&mut edges.at_close, 1)] {
+        let edges = &mut case.measured.readings;
+        for (edge, grown) in [(&mut edges.at_start, 0), (&mut edges.at_end, 1)] {
             let of_disk = |writes| DiskCounters { writes, written_bytes: writes << 14, ..DiskCounters::default() };
             edge.system.disk = Some(of_disk(256 * grown));
             edge.system.data_disk = Some(DiskCounters { reads: 64 * grown, ..of_disk(0) });
@@ -193,7 +193,7 @@ mod tests {
             let found = made.figure(column).unwrap_or(f64::NAN);
             assert!((found - expected).abs() <= 1e-3 * expected + 1e-6, "{column}: {found}, not {expected}");
         }
-        for edge in [&mut case.measured.edges.at_open, &mut case.measured.edges.at_close] {
+        for edge in [&mut case.measured.readings.at_start, &mut case.measured.readings.at_end] {
             edge.snapshot.as_mut().unwrap().counters.clear();
         }
         let made = case.made(FIGURES);

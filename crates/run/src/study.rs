@@ -189,7 +189,7 @@ impl Study {
         // A run is complete when what it changed is put back: if it is killed before, a resume does that.
         context.end();
         let written = context.folder.write_manifest(&context.manifest);
-        let is_empty = context.records.is_empty() && context.manifest.looks.is_empty();
+        let is_empty = context.records.is_empty();
         if is_empty && !matches!(ended, Ended::Complete) {
             // Nothing was measured: remove the run folder.
             let _ = std::fs::remove_dir_all(context.folder.path());

@@ -39,7 +39,7 @@ fn a_window_grows_old_only_by_more_than_it_scatters() {
     let of =
         |fall: f64, correlation, seed| drift(&series(|t| 1.0 - fall * t / 6.0, 0.05, correlation, seed, 60)).unwrap();
     for correlation in [0.0, 0.5, 0.9] {
-        let falls = |fall| (0..200).filter(|seed| of(fall, correlation, *seed).falls()).count();
+        let falls = |fall| (0..200).filter(|seed| of(fall, correlation, *seed).errors <= -Drift::LIMIT).count();
         assert!(falls(0.0) <= 12, "{correlation}: {}", falls(0.0));
         assert!(correlation > 0.5 || falls(0.2) >= 180, "{correlation}: {}", falls(0.2));
     }
@@ -47,12 +47,13 @@ fn a_window_grows_old_only_by_more_than_it_scatters() {
     let later = |seed| series(|t| (0.7 + 0.1 * t).min(1.0 - 0.07 * (t - 3.0)), 0.05, 0.0, seed, 60);
     let seen = |falls: fn(&[f64]) -> bool| (0..200).filter(|seed| falls(&later(*seed))).count();
     assert!(
-        seen(|values| drift(&values[30..]).unwrap().half_falls()) >= 150 && seen(|v| drift(v).unwrap().falls()) <= 12
+        seen(|values| drift(&values[30..]).unwrap().errors <= -Drift::LIMIT_OF_HALF) >= 150
+            && seen(|v| drift(v).unwrap().errors <= -Drift::LIMIT) <= 12
     );
     let rise = drift(&(0..60).map(|i| 100.0 + f64::from(i)).collect::<Vec<_>>()).unwrap();
-    assert!(rise.rises() && !rise.falls() && (rise.change - 59.0 / 129.5).abs() < 1e-9, "{rise:?}");
+    assert!(rise.errors >= Drift::LIMIT && (rise.change - 59.0 / 129.5).abs() < 1e-9, "{rise:?}");
     let still = drift(&[7.0; 60]).unwrap();
-    assert_eq!((still.change, still.falls(), still.least()), (0.0, false, None));
+    assert_eq!((still.change, still.errors, still.least()), (0.0, 0.0, None));
     assert_eq!([drift(&[0.0; 60]), drift(&[1.0; 5])], [None, None]);
 }
 

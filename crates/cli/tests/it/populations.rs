@@ -65,24 +65,6 @@ fn a_workload_whose_one_job_misses_the_objective_is_left_out_alone() {
     ran.fails(1, &["not measured: DA-SORT: --rate auto"]);
     let tests = tests_of(&ran.folder());
     assert_eq!(made(&tests, "jobs"), [("TP-LOOKUP", 1)], "{}", ran.said());
-    assert_eq!(manifest_of(&ran.folder())["looks"], Value::Null, "none is left");
-}
-
-#[test]
-fn a_search_that_is_interrupted_goes_on_with_its_looks() {
-    let dir = results();
-    let search = "--workload TP-LIGHT --jobs 2 --no-probe --rate auto --p99 50ms --duration 500ms --warmup 200ms";
-    let child = start_on("null:?pause=2ms", dir.path(), search);
-    let looks = |manifest: &Value| manifest["looks"].as_array().map_or(0, Vec::len);
-    let folder = folder_with(dir.path(), "manifest.json", |text| looks(&serde_json::from_str(text).unwrap()) >= 4);
-    signal(&child, Signal::SIGINT);
-    ended(child).fails(130, &["--resume"]);
-    let kept = looks(&manifest_of(&folder));
-    assert!(kept >= 4 && tests_of(&folder).is_empty(), "{kept}");
-    let resumed = run(&["run", "--resume", folder.to_str().unwrap()]);
-    assert_eq!((resumed.code, tests_of(&folder).len(), looks(&manifest_of(&folder))), (0, 1, 0), "{}", resumed.said());
-    // 18 of the search, that of the test, and one that was interrupted.
-    assert!(manifest_of(&folder)["windows"].as_u64().unwrap() <= 20, "{}", resumed.said());
 }
 
 #[test]

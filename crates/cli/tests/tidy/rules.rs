@@ -155,12 +155,14 @@ pub(crate) const RULES: &[Rule] = &[
             ]
         },
     ),
-    rule(
-        "The spine is short, and none of its files names what only a feature knows (docs/spine.toml).",
-        bent,
-        |folder| folder == "crates/load",
-        |_| vec![("src/lib.rs", "// Agents run others.\n".to_owned())],
-    ),
+    Rule {
+        applies: |folder| folder == "crates/load",
+        ..rule(
+            "The spine is short, and none of its files names what only a feature knows (docs/spine.toml).",
+            bent,
+            || vec![file("src/lib.rs", "// Agents run others.\n")],
+        )
+    },
     rule(
         "A link in a document leads to a file of the tree and a heading in it; a page of the book, to one in docs/.",
         |tree| {

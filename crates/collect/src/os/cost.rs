@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use loadline_storage::now_ns;
+use loadline_database::machine::task_times_ns;
 
 use super::perf::{Counts, PerfEvents, PerfRefused, grown_counts};
-use super::processes::{Processes, Server, TICKS_PER_S};
+use super::processes::{Process, Processes, Server, TICKS_PER_S, values};
 use super::tasks::Tasks;
 use crate::error::read;
 
@@ -17,8 +17,6 @@ use crate::error::read;
 const UNSEEN: f64 = 0.05;
 /// Bytes by which a write call may dirty more than it passes: the rest of its first and of its last page.
 const CALL_BYTES: f64 = 8192.0;
-/// Most readings that are made again.
-const READINGS: usize = 3;
 
 /// Why the cost of the database is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,12 +59,10 @@ pub struct Cost {
     at_ns: u64,
     /// CPU time in user mode and in the kernel, ticks.
     ticks: [u64; 2],
+    /// As [`Process::io`] of one.
+    io: Option<[u64; 4]>,
     /// Voluntary and involuntary context switches and CPU time, ns, of each thread that runs.
     threads: BTreeMap<u32, [u64; 3]>,
-    /// Bytes read from and written to storage, if this user may read them.
-    io: Option<[u64; 2]>,
-    /// Bytes that write calls passed, and their number.
-    calls: [u64; 2],
     processes: u64,
     events: Option<Result<Counts, PerfRefused>>,
 }
@@ -91,54 +87,43 @@ pub struct CostUsed {
 impl CostMeter {
     /// A meter, which counts hardware events from now on if they are asked for (`with_events`).
     pub fn new(whose: Whose, with_events: bool) -> CostMeter {
-        let mut meter = CostMeter { whose, events: None };
-        if with_events {
-            let places = meter.places(Processes::read().ok().as_ref());
-            let threads = places.unwrap_or_default().into_iter().flat_map(|place| place.threads());
-            meter.events = Some(PerfEvents::open(threads.map(|(id, _)| id as i32)));
-        }
-        meter
+        let open = || {
+            let members = whose.members(Processes::read().ok().as_ref()).unwrap_or_default();
+            PerfEvents::open(members.into_iter().flat_map(|(_, threads)| threads).map(|id| id as i32))
+        };
+        let events = with_events.then(open);
+        CostMeter { whose, events }
     }
 
-    /// The folders of the processes or threads in `/proc`.
-    fn places(&self, seen: Option<&Processes>) -> Result<Vec<Place>, CostUnknown> {
-        match &self.whose {
-            Whose::Threads(tasks) => {
-                Ok(tasks.ids().map(|id| Place { dir: format!("/proc/self/task/{id}"), is_thread: true }).collect())
-            }
-            Whose::Server(server) => {
-                let ids = seen.ok_or(CostUnknown::Unread)?.tree(server)?;
-                Ok(ids.into_iter().map(|id| Place { dir: format!("/proc/{id}"), is_thread: false }).collect())
-            }
-            Whose::None(why) => Err(why.clone()),
-        }
-    }
-
-    /// The sums now; `seen` are the processes of this machine a moment ago. Takes about 60 µs for each thread. Reads them again if a
-    /// process ended meanwhile, whose counts are its parent's then.
+    /// The sums at `at_ns`, of which `seen` are all processes of this machine. Takes about 40 µs for each thread.
     ///
     /// # Errors
     /// Why they are unknown.
-    pub fn read(&self, seen: Option<&Processes>) -> Result<Cost, CostUnknown> {
-        let mut places = self.places(seen)?;
-        for _ in 0..READINGS {
-            let sum = self.sum(&places);
-            if sum.processes == places.len() as u64 {
-                return Ok(sum);
-            }
-            places = self.places(Processes::read().ok().as_ref())?;
+    pub fn read(&self, at_ns: u64, seen: Option<&Processes>) -> Result<Cost, CostUnknown> {
+        let members = self.whose.members(seen)?;
+        if members.is_empty() {
+            return Err(CostUnknown::Unseen);
         }
-        Some(self.sum(&places)).filter(|sum| sum.processes > 0).ok_or(CostUnknown::Unread)
-    }
-
-    fn sum(&self, places: &[Place]) -> Cost {
-        let begin_ns = now_ns();
         let events = self.events.as_ref().map(|events| events.as_ref().map_err(Clone::clone)?.read());
-        let mut sum = Cost { io: Some([0; 2]), events, ..Cost::default() };
-        places.iter().for_each(|place| place.add_to(&mut sum));
-        sum.at_ns = begin_ns + now_ns().saturating_sub(begin_ns) / 2;
-        sum
+        let mut sum = Cost { at_ns, io: Some([0; 4]), processes: members.len() as u64, events, ..Cost::default() };
+        for (process, threads) in members {
+            sum.ticks = added(added(sum.ticks, process.own), process.children);
+            sum.io = sum.io.zip(process.io).map(|(sum, io)| added(sum, io));
+            sum.threads.extend(threads.into_iter().filter_map(|id| Some((id, thread(id)?))));
+        }
+        Ok(sum)
     }
+}
+
+fn added<const N: usize>(sum: [u64; N], more: [u64; N]) -> [u64; N] {
+    std::array::from_fn(|i| sum[i].saturating_add(more[i]))
+}
+
+/// Voluntary and involuntary context switches of a thread, and its CPU time, ns.
+fn thread(id: u32) -> Option<[u64; 3]> {
+    let status = read(format!("/proc/{id}/status")).ok()?;
+    let [voluntary, involuntary] = values(&status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"])?;
+    Some([voluntary, involuntary, task_times_ns(id)?[0]])
 }
 
 impl Cost {
@@ -147,8 +132,8 @@ impl Cost {
     /// # Errors
     /// A sum is smaller than before.
     pub fn used_until(&self, later: &Cost) -> Result<CostUsed, CostUnknown> {
-        let grown = |a: [u64; 2], b: [u64; 2]| Some([b[0].checked_sub(a[0])? as f64, b[1].checked_sub(a[1])? as f64]);
         let ticks = grown(self.ticks, later.ticks).ok_or(CostUnknown::Lost)?;
+        let io = self.io.zip(later.io).and_then(|(a, b)| grown(a, b));
         let (ticks_s, slack_s) = ((ticks[0] + ticks[1]) / TICKS_PER_S, later.processes as f64 / TICKS_PER_S);
         let [voluntary, involuntary, ns] = self.of_threads(later);
         let off_s = (ns / 1e9 - ticks_s).abs();
@@ -164,8 +149,8 @@ impl Cost {
             seconds: later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9,
             cpu_us: ticks.map(|n| n * tick_us),
             switches: (off_s <= UNSEEN * ticks_s + slack_s).then_some([voluntary, involuntary]),
-            io_bytes: self.io.zip(later.io).and_then(|(a, b)| grown(a, b)),
-            write_calls_bytes: grown(self.calls, later.calls).map_or(0.0, |[bytes, calls]| bytes + calls * CALL_BYTES),
+            io_bytes: io.map(|[read, written, ..]| [read, written]),
+            write_calls_bytes: io.map_or(0.0, |[.., bytes, calls]| bytes + calls * CALL_BYTES),
             events,
         })
     }
@@ -183,95 +168,45 @@ impl Cost {
     }
 }
 
-/// The folder of a process or of a thread of this process.
-struct Place {
-    dir: String,
-    is_thread: bool,
+fn grown<const N: usize>(before: [u64; N], now: [u64; N]) -> Option<[f64; N]> {
+    let is_less = now.iter().zip(before).any(|(now, before)| *now < before);
+    (!is_less).then(|| std::array::from_fn(|i| (now[i] - before[i]) as f64))
 }
 
-impl Place {
-    /// Threads, with the folder of each.
-    fn threads(&self) -> Vec<(u32, String)> {
-        let dirs = if self.is_thread {
-            vec![self.dir.clone()]
-        } else {
-            let entries = std::fs::read_dir(format!("{}/task", self.dir)).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path().display().to_string()).collect()
-        };
-        dirs.into_iter().filter_map(|dir| Some((dir.rsplit('/').next()?.parse().ok()?, dir))).collect()
-    }
-
-    /// Adds what is known of it; one that has ended adds nothing.
-    fn add_to(&self, sum: &mut Cost) {
-        // Before `stat`: of a process that ends meanwhile nothing is added, and it is not taken for one whose I/O is forbidden.
-        let io = read(format!("{}/io", self.dir)).unwrap_or_default();
-        let Some(ticks) = read(format!("{}/stat", self.dir)).ok().as_deref().and_then(ticks) else { return };
-        sum.processes += 1;
-        // The children of a thread's process are none of the database.
-        let children = if self.is_thread { [0; 2] } else { [ticks[2], ticks[3]] };
-        let add = |sum: [u64; 2], more: [u64; 2]| [sum[0].saturating_add(more[0]), sum[1].saturating_add(more[1])];
-        sum.ticks = add(add(sum.ticks, [ticks[0], ticks[1]]), children);
-        sum.io = sum.io.zip(values(&io, ["read_bytes:", "write_bytes:"])).map(|(sum, io)| add(sum, io));
-        sum.calls = add(sum.calls, values(&io, ["wchar:", "syscw:"]).unwrap_or_default());
-        for (id, dir) in self.threads() {
-            let status = read(format!("{dir}/status")).unwrap_or_default();
-            let switches = values(&status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]);
-            let ns =
-                read(format!("{dir}/schedstat")).ok().and_then(|text| text.split_whitespace().next()?.parse().ok());
-            if let Some(([voluntary, involuntary], ns)) = switches.zip(ns) {
-                sum.threads.insert(id, [voluntary, involuntary, ns]);
+impl Whose {
+    /// The processes or threads, each with its threads. What a process that has ended used is its parent's.
+    fn members(&self, seen: Option<&Processes>) -> Result<Vec<(Process, Vec<u32>)>, CostUnknown> {
+        match self {
+            Whose::None(why) => Err(why.clone()),
+            Whose::Threads(tasks) => {
+                let read = |id: u32| {
+                    let mut thread = Process::read(format!("/proc/self/task/{id}").as_ref())?;
+                    // The children of its process are none of the database.
+                    thread.children = [0; 2];
+                    Some((thread, vec![id]))
+                };
+                Ok(tasks.ids().filter_map(read).collect())
+            }
+            Whose::Server(server) => {
+                let of = seen.ok_or(CostUnknown::Unread)?.of_server(server);
+                let is_root = |process: &Process| of.binary_search_by_key(&process.parent, |(id, _)| *id).is_err();
+                match of.iter().filter(|(_, process)| is_root(process)).count() {
+                    n @ 2.. if matches!(server, Server::Named(_)) => Err(CostUnknown::Several(n)),
+                    _ => Ok(of.into_iter().map(|(id, process)| (process.clone(), threads(id))).collect()),
+                }
             }
         }
     }
 }
 
-/// utime, stime, cutime and cstime of `/proc/…/stat` (proc_pid_stat(5)).
-fn ticks(stat: &str) -> Option<[u64; 4]> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    let at = |i: usize| fields.get(i)?.parse().ok();
-    Some([at(11)?, at(12)?, at(13)?, at(14)?])
-}
-
-/// The numbers after these beginnings of lines.
-fn values(text: &str, keys: [&str; 2]) -> Option<[u64; 2]> {
-    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
-    Some([of(keys[0])?, of(keys[1])?])
-}
-
-impl Processes {
-    /// The processes of `server` with their descendants, parents first: what one that ends has used is read once, of itself or missed and
-    /// read again, as its parent has been read before.
-    ///
-    /// # Errors
-    /// None is seen, or several servers have its name and nothing says which it is.
-    fn tree(&self, server: &Server) -> Result<Vec<u32>, CostUnknown> {
-        let roots = match server {
-            Server::Inside => return Err(CostUnknown::NoDatabase),
-            Server::Roots(ids) => ids.clone(),
-            Server::Named(names) => self.highest_named(names),
-        };
-        if roots.len() > 1 && matches!(server, Server::Named(_)) {
-            return Err(CostUnknown::Several(roots.len()));
-        }
-        let mut tree: Vec<u32> = self.ids().filter(|id| self.ancestors(*id).any(|a| roots.contains(&a))).collect();
-        tree.sort_by_cached_key(|id| self.ancestors(*id).count());
-        if tree.is_empty() { Err(CostUnknown::Unseen) } else { Ok(tree) }
-    }
+fn threads(process: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn fields_are_those_of_the_manual() {
-        let stat = "42 (a) b) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 300 40 20 0 1 0 9876 1 2";
-        assert_eq!(ticks(stat), Some([150, 25, 300, 40]));
-        assert_eq!(ticks("42 (a) S 7"), None);
-        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
-        assert_eq!(values(status, ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"]), Some([12, 3]));
-        assert_eq!(values(status, ["voluntary_ctxt_switches:", "read_bytes:"]), None);
-    }
 
     /// After so many s, with 80 ticks a second in user mode and 20 in the kernel.
     fn after(seconds: u64) -> Cost {
@@ -279,8 +214,7 @@ mod tests {
             at_ns: seconds * 1_000_000_000,
             ticks: [100 + 80 * seconds, 50 + 20 * seconds],
             threads: [(7, [1000 * seconds, 10 * seconds, 5 + seconds * 1_000_000_000])].into(),
-            io: Some([0, 4096 * seconds]),
-            calls: [100 * seconds, seconds],
+            io: Some([0, 4096 * seconds, 100 * seconds, seconds]),
             processes: 1,
             events: None,
         }
@@ -324,7 +258,7 @@ mod tests {
         let mut shell = std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
         let meter = CostMeter::new(Whose::Server(Server::Roots([shell.id()].into())), false);
         let begin = std::time::Instant::now();
-        let now = || meter.read(Processes::read().ok().as_ref());
+        let now = || meter.read(loadline_storage::now_ns(), Processes::read().ok().as_ref());
         let first = now().unwrap();
         let used = loop {
             let used = first.used_until(&now().unwrap()).unwrap();
@@ -344,15 +278,15 @@ mod tests {
     fn this_thread_costs_what_it_does() {
         let own = nix::unistd::gettid().as_raw().unsigned_abs();
         let meter = CostMeter::new(Whose::Threads(Tasks::own(vec![own])), false);
-        let before = meter.read(None).unwrap();
+        let before = meter.read(0, None).unwrap();
         for _ in 0..20 {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        let used = before.used_until(&meter.read(None).unwrap()).unwrap();
+        let used = before.used_until(&meter.read(1, None).unwrap()).unwrap();
         assert!(used.switches.unwrap()[0] >= 20.0, "each sleep is one: {used:?}");
         assert_eq!(used.events, None);
         let none = CostMeter::new(Whose::None(CostUnknown::Elsewhere), true);
-        assert_eq!(none.read(None), Err(CostUnknown::Elsewhere));
+        assert_eq!(none.read(0, None), Err(CostUnknown::Elsewhere));
     }
 
     #[test]
@@ -360,16 +294,14 @@ mod tests {
         let mut children: Vec<_> =
             (0..2).map(|_| std::process::Command::new("sleep").arg("30").spawn().unwrap()).collect();
         let (all, ids) = (Processes::read().unwrap(), children.iter().map(std::process::Child::id));
-        let named = all.tree(&Server::Named(&["sleep"]));
-        let one = all.tree(&Server::Roots(ids.clone().take(1).collect()));
-        let first = children[0].id();
+        let of = |server| Whose::Server(server).members(Some(&all)).map(|of| of.len());
+        let [named, one] = [of(Server::Named(&["sleep"])), of(Server::Roots(ids.take(1).collect()))];
+        let unseen = CostMeter::new(Whose::Server(Server::Named(&["no-such-server"])), false).read(0, Some(&all));
         children.iter_mut().for_each(|child| {
             child.kill().unwrap();
             child.wait().unwrap();
         });
         assert!(matches!(named, Err(CostUnknown::Several(n)) if n >= 2), "{named:?}");
-        assert_eq!(one, Ok(vec![first]));
-        assert_eq!(all.tree(&Server::Named(&["no-such-server"])), Err(CostUnknown::Unseen));
-        assert_eq!(all.tree(&Server::Inside), Err(CostUnknown::NoDatabase));
+        assert_eq!((one, unseen), (Ok(1), Err(CostUnknown::Unseen)));
     }
 }

@@ -19,8 +19,17 @@ const ACCEPTS: u32 = 0x10000;
 pub fn listeners(at: &Listening) -> Result<Vec<u32>, String> {
     let text = |file: &str| read(format!("/proc/net/{file}")).unwrap_or_default();
     let (inodes, place) = match at {
-        Listening::Port(port) => (of_port(&(text("tcp") + &text("tcp6")), *port), format!("port {port}")),
-        Listening::Socket(path) => (of_socket(&text("unix"), path), format!("the socket {}", path.display())),
+        Listening::Port(port) => {
+            let end = format!(":{port:04X}");
+            let listens = |of: &[&str]| of.get(1).is_some_and(|at| at.ends_with(&end)) && of.get(3) == Some(&LISTEN);
+            (inodes(&(text("tcp") + &text("tcp6")), listens, 9), format!("port {port}"))
+        }
+        Listening::Socket(path) => {
+            let accepts = |flags: &str| u32::from_str_radix(flags, 16).is_ok_and(|flags| flags & ACCEPTS != 0);
+            let is_at = |at: &str| Path::new(at) == path;
+            let listens = |of: &[&str]| of.get(3).is_some_and(|f| accepts(f)) && of.get(7).is_some_and(|at| is_at(at));
+            (inodes(&text("unix"), listens, 6), format!("the socket {}", path.display()))
+        }
     };
     let found = holders(&inodes);
     if found.is_empty() {
@@ -31,22 +40,10 @@ pub fn listeners(at: &Listening) -> Result<Vec<u32>, String> {
     Ok(found)
 }
 
-/// Inodes of the sockets in `/proc/net/tcp` that listen at `port`.
-fn of_port(text: &str, port: u16) -> BTreeSet<String> {
-    let end = format!(":{port:04X}");
-    let fields = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let here = fields.filter(|of| of.get(1).is_some_and(|at| at.ends_with(&end)) && of.get(3) == Some(&LISTEN));
-    here.filter_map(|of| of.get(9).map(|inode| (*inode).to_owned())).collect()
-}
-
-/// Inodes of the sockets in `/proc/net/unix` that listen at `path`.
-fn of_socket(text: &str, path: &Path) -> BTreeSet<String> {
-    let inode = |line: &str| {
-        let fields: Vec<&str> = line.split_whitespace().collect();
-        let accepts = u32::from_str_radix(fields.get(3)?, 16).ok()? & ACCEPTS != 0;
-        (accepts && Path::new(fields.get(7)?) == path).then(|| fields[6].to_owned())
-    };
-    text.lines().filter_map(inode).collect()
+/// Inodes, which stand in field `at`, of the sockets of a list whose fields are as `is_wanted` says.
+fn inodes(list: &str, is_wanted: impl Fn(&[&str]) -> bool, at: usize) -> BTreeSet<String> {
+    let fields = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    fields.filter(|of| is_wanted(of)).filter_map(|of| of.get(at).map(|inode| (*inode).to_owned())).collect()
 }
 
 /// Processes that have one of these sockets open.

@@ -1,6 +1,7 @@
 //! CPU time and I/O of all processes of this machine: who used it besides loadline and the database.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::tasks::Tasks;
 use crate::error::{CollectError, read};
@@ -13,21 +14,32 @@ const INIT: u32 = 1;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Process {
+pub(super) struct Process {
     name: String,
-    parent: u32,
+    pub(super) parent: u32,
     /// With the id, its identity: ids are used again.
     started: u64,
     kernel: bool,
-    /// CPU time of its threads, also of those that ended, ticks.
-    own: u64,
-    /// CPU time of the children that it waited for, and of theirs, ticks.
-    children: u64,
-    /// Bytes that it had read from and written to storage, if this user may read it.
-    io: Option<u64>,
+    /// CPU time of its threads in user mode and in the kernel, also of those that ended, ticks.
+    pub(super) own: [u64; 2],
+    /// The same of the children that it waited for, and of theirs.
+    pub(super) children: [u64; 2],
+    /// Bytes that it had read from and written to storage, bytes that its write calls passed, and their number, if this user may
+    /// read them.
+    pub(super) io: Option<[u64; 4]>,
 }
 
 impl Process {
+    /// Reads the process or thread that has the folder `dir` in `/proc`. `None` if it has ended.
+    pub(super) fn read(dir: &Path) -> Option<Process> {
+        // Before `stat`: the I/O of a process that ends meanwhile is not taken for forbidden.
+        let io = read(dir.join("io")).ok();
+        // A name need not be UTF-8.
+        let process = Process::parse(&String::from_utf8_lossy(&std::fs::read(dir.join("stat")).ok()?))?;
+        let io = io.and_then(|text| values(&text, ["read_bytes:", "write_bytes:", "wchar:", "syscw:"]));
+        Some(Process { io, ..process })
+    }
+
     /// Parses `/proc/PID/stat` (proc_pid_stat(5)).
     fn parse(stat: &str) -> Option<Process> {
         // The name may hold any character, brackets too.
@@ -40,21 +52,30 @@ impl Process {
             parent: u32::try_from(at(1)?).ok()?,
             started: at(19)?,
             kernel: at(6)? & KERNEL_THREAD != 0,
-            own: at(11)?.saturating_add(at(12)?),
-            children: at(13)?.saturating_add(at(14)?),
+            own: [at(11)?, at(12)?],
+            children: [at(13)?, at(14)?],
             io: None,
         })
     }
 
-    fn total(&self) -> u64 {
-        self.own.saturating_add(self.children)
+    fn own_ticks(&self) -> u64 {
+        self.own[0].saturating_add(self.own[1])
+    }
+
+    fn child_ticks(&self) -> u64 {
+        self.children[0].saturating_add(self.children[1])
+    }
+
+    fn io_bytes(&self) -> Option<u64> {
+        self.io.map(|[read, written, ..]| read.saturating_add(written))
     }
 }
 
-/// `read_bytes + write_bytes` of `/proc/PID/io`.
-fn io_bytes(text: &str) -> Option<u64> {
-    let of = |key: &str| text.lines().find_map(|l| l.strip_prefix(key)?.trim().parse::<u64>().ok());
-    Some(of("read_bytes:")?.saturating_add(of("write_bytes:")?))
+/// The numbers after these beginnings of lines.
+pub(super) fn values<const N: usize>(text: &str, keys: [&str; N]) -> Option<[u64; N]> {
+    let of = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
+    let found: Option<Vec<u64>> = keys.into_iter().map(of).collect();
+    found?.try_into().ok()
 }
 
 /// All processes that this user sees, at one moment.
@@ -179,31 +200,21 @@ impl Processes {
         let mut all = BTreeMap::new();
         for entry in std::fs::read_dir("/proc").map_err(failed)?.flatten() {
             let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-            // A process that has ended is none. A name need not be UTF-8.
-            let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-            let Some(mut process) = Process::parse(&String::from_utf8_lossy(&stat)) else { continue };
-            if !process.kernel {
-                process.io = read(entry.path().join("io")).ok().as_deref().and_then(io_bytes);
-            }
-            all.insert(id, process);
+            all.extend(Process::read(&entry.path()).map(|process| (id, process)));
         }
         Ok(Processes(all))
     }
 
-    pub(super) fn ids(&self) -> impl Iterator<Item = u32> {
-        self.0.keys().copied()
-    }
-
     /// The process `id`, its parent, and so on.
-    pub(super) fn ancestors(&self, id: u32) -> impl Iterator<Item = u32> {
+    fn ancestors(&self, id: u32) -> impl Iterator<Item = u32> {
         let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
         std::iter::successors(Some(id), parent).take(self.0.len())
     }
 
-    /// The processes whose names begin with one of `names`, and those of whose parents do not.
-    pub(super) fn highest_named(&self, names: &[&str]) -> BTreeSet<u32> {
-        let is_named = |id: &u32| self.0.get(id).is_some_and(|p| names.iter().any(|n| p.name.starts_with(n)));
-        self.ids().filter(|id| is_named(id) && !self.0.get(id).is_some_and(|p| is_named(&p.parent))).collect()
+    /// The processes of `server`, by id.
+    pub(super) fn of_server(&self, server: &Server) -> Vec<(u32, &Process)> {
+        let is_server = |id: u32| self.whose(id, &[], server) == Whose::Server;
+        self.0.iter().map(|(id, process)| (*id, process)).filter(|(id, _)| is_server(*id)).collect()
     }
 
     fn whose(&self, id: u32, own: &[u32], server: &Server) -> Whose {
@@ -237,7 +248,7 @@ impl Processes {
             out.all_seen |= whose == Whose::Kernel;
             out.server_seen |= whose == Whose::Server;
             let before = self.0.get(id).filter(|p| p.started == now.started);
-            let grown = now.own.saturating_sub(before.map_or(0, |p| p.own));
+            let grown = now.own_ticks().saturating_sub(before.map_or(0, Process::own_ticks));
             let seconds = grown as f64 / TICKS_PER_S + waited_for.get(id).copied().unwrap_or(0.0);
             match whose {
                 Whose::Kernel => {
@@ -251,7 +262,7 @@ impl Processes {
                     *names.entry(&now.name).or_default() += seconds;
                 }
             }
-            match now.io {
+            match now.io_bytes() {
                 None => {
                     out.io_unread_s += seconds;
                     if out.io_unread.as_ref().is_none_or(|(_, most)| seconds > *most) {
@@ -259,7 +270,8 @@ impl Processes {
                     }
                 }
                 Some(bytes) => {
-                    let known = before.and_then(|p| p.io).unwrap_or(0) + ended.by_heir.get(id).map_or(0, |e| e.io);
+                    let known =
+                        before.and_then(Process::io_bytes).unwrap_or(0) + ended.by_heir.get(id).map_or(0, |e| e.io);
                     let bytes = bytes.saturating_sub(known);
                     out.io_bytes = out.io_bytes.saturating_add(bytes);
                     out.others_io_bytes += if whose == Whose::Other { bytes } else { 0 };
@@ -279,17 +291,18 @@ impl Processes {
         let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
         let mut out = Ended::default();
         for (id, process) in self.0.iter().filter(|(id, p)| !lives(id, p)) {
-            out.ticks += process.total();
+            let ticks = process.own_ticks() + process.child_ticks();
+            out.ticks += ticks;
             let mut ancestors = std::iter::successors(parent(id), parent).take(self.0.len());
             let heir = ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p)));
             if let Some(heir) = heir {
                 let known = out.by_heir.entry(heir).or_default();
-                known.ticks += process.total();
-                known.io += process.io.unwrap_or(0);
+                known.ticks += ticks;
+                known.io += process.io_bytes().unwrap_or(0);
             }
             // If its parent ended first, init waited for it.
             if heir != parent(id) && heir != Some(INIT) {
-                out.by_heir.entry(INIT).or_default().io += process.io.unwrap_or(0);
+                out.by_heir.entry(INIT).or_default().io += process.io_bytes().unwrap_or(0);
             }
         }
         out
@@ -302,8 +315,8 @@ impl Processes {
     fn waited_for(&self, later: &Processes, ended: &Ended) -> BTreeMap<u32, f64> {
         let (mut out, mut added, mut left) = (BTreeMap::new(), 0, 0);
         for (id, now) in &later.0 {
-            let before = self.0.get(id).filter(|p| p.started == now.started).map_or(0, |p| p.children);
-            let grown = now.children.saturating_sub(before);
+            let before = self.0.get(id).filter(|p| p.started == now.started).map_or(0, Process::child_ticks);
+            let grown = now.child_ticks().saturating_sub(before);
             let rest = grown.saturating_sub(ended.by_heir.get(id).map_or(0, |e| e.ticks));
             (added, left) = (added + grown, left + rest);
             if rest > 0 {
@@ -330,9 +343,9 @@ mod tests {
                 parent: *parent,
                 started: 7,
                 kernel,
-                own: *own,
-                children: *children,
-                io: Some(own * 10),
+                own: [*own, 0],
+                children: [0, *children],
+                io: Some([own * 10, 0, 0, 0]),
             };
             (*id, process)
         };
@@ -344,13 +357,14 @@ mod tests {
         let stat = "42 (a) b) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 300 40 20 0 1 0 9876 1 2";
         let p = Process::parse(stat).unwrap();
         assert_eq!((p.name.as_str(), p.parent, p.started, p.kernel), ("a) b", 7, 9876, false));
-        assert_eq!((p.own, p.children), (175, 340));
+        assert_eq!((p.own, p.children), ([150, 25], [300, 40]));
         assert!(Process::parse("2 (kthreadd) S 0 0 0 0 -1 2129984 0 0 0 0 0 1 0 0 20 0 1 0 1 0").unwrap().kernel);
         for wrong in ["", "42 (a", "42 (a) S 7", "42 )a( S 7 42"] {
             assert_eq!(Process::parse(wrong), None, "{wrong}");
         }
-        assert_eq!(io_bytes("rchar: 1\nread_bytes: 20\nwrite_bytes: 300\ncancelled_write_bytes: 9\n"), Some(320));
-        assert_eq!(io_bytes(""), None);
+        let io = "rchar: 1\nread_bytes: 20\nwrite_bytes: 300\ncancelled_write_bytes: 9\n";
+        assert_eq!(values(io, ["write_bytes:", "read_bytes:"]), Some([300, 20]));
+        assert_eq!(values(io, ["wchar:"]), None);
     }
 
     #[test]
@@ -361,8 +375,8 @@ mod tests {
         let mut later = a.clone();
         for (id, ticks) in [(2, 80), (11, 100), (21, 40), (30, 250)] {
             let p = later.0.get_mut(&id).unwrap();
-            p.own += ticks;
-            p.io = p.io.map(|n| n + 1000);
+            p.own[1] += ticks;
+            p.io = p.io.map(|[n, ..]| [n, 1000, 0, 0]);
         }
         let used = a.used_until(&later, &[11], &Server::Roots([20].into()));
         assert_eq!((used.loadline_s, used.server_s, used.others_s), (1.0, 0.4, 2.5));
@@ -394,7 +408,7 @@ mod tests {
         let used = a.used_until(&b, &[20], &Server::Inside);
         assert!((used.others_s - 1.11).abs() < 1e-9, "{used:?}");
         let mut with_io = b.clone();
-        with_io.0.get_mut(&10).unwrap().io = Some(10 + 3000 + 700);
+        with_io.0.get_mut(&10).unwrap().io = Some([10, 3000 + 700, 0, 0]);
         assert_eq!(
             a.used_until(&with_io, &[20], &Server::Inside).others_io_bytes,
             700,
@@ -408,7 +422,7 @@ mod tests {
         let used = a.used_until(&orphan, &[20], &Server::Inside);
         assert!((used.others_s - 0.1).abs() < 1e-9, "{used:?}");
         let mut with_io = orphan.clone();
-        with_io.0.get_mut(&1).unwrap().io = Some(3000 + 40);
+        with_io.0.get_mut(&1).unwrap().io = Some([3000, 40, 0, 0]);
         assert_eq!(a.used_until(&with_io, &[20], &Server::Inside).others_io_bytes, 40);
         // The same id is another process now.
         let mut again = a.clone();

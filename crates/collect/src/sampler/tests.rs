@@ -73,7 +73,8 @@ fn readings_are_taken_on_time() {
 fn readings(late: u64) -> (Collected, [u64; 2]) {
     let origin = loadline_storage::now_ns() + S + S / 3;
     let sampler = start_sound(SamplerConfig { wait_hz: 50.0, ..SamplerConfig::new(origin) });
-    let (open, close) = (sampler.reading_at("open", origin).unwrap(), sampler.reading_at("close", origin + 2 * S).unwrap());
+    let (open, close) =
+        (sampler.reading_at("open", origin).unwrap(), sampler.reading_at("close", origin + 2 * S).unwrap());
     let (open, close) = (open.wait().unwrap(), close.wait().unwrap());
     let collected = sampler.finish();
     assert_eq!(collected.problems, [] as [&str; 0]);

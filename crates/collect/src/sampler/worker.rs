@@ -247,9 +247,10 @@ impl Worker {
         let sample = self.source.sample_waits();
         self.answered(before);
         match sample {
-            Ok(Some(sample)) => {
+            Ok(Some(mut sample)) => {
                 // The database took the sample at some time in between.
-                let at_ns = before + (loadline_storage::now_ns() - before) / 2;
+                sample.took_ns = loadline_storage::now_ns() - before;
+                let at_ns = before + sample.took_ns / 2;
                 self.with_shared(|s| s.read.wait_samples.push((at_ns, sample)));
             }
             Ok(None) => self.waits = None,

@@ -10,6 +10,7 @@ use super::*;
 use crate::data_set::LoadProgress;
 use crate::registry;
 use crate::role::ClientSession;
+use crate::work::Work;
 use crate::workload_tables::workload_tables;
 use crate::{duckdb, sqlite};
 

@@ -44,8 +44,12 @@ impl Oracle {
         let (version, views) = (first.version(), counters::check_access(first.as_mut())?);
         let block_bytes =
             first.value(KNOWLEDGE.query("block-size")).ok().flatten().and_then(|bytes| bytes.trim().parse().ok());
-        let facts =
-            Facts { block_bytes, waits: &KNOWLEDGE.waits, empty_query: "SELECT 1 FROM DUAL", ..Facts::for_runs(Runs::Apart) };
+        let facts = Facts {
+            block_bytes,
+            waits: &KNOWLEDGE.waits,
+            empty_query: "SELECT 1 FROM DUAL",
+            ..Facts::for_runs(Runs::Apart)
+        };
         let (run, awr) = (request.run.clone(), request.native_report);
         Ok(Box::new(Oracle {
             service: Arc::new(service),

@@ -261,17 +261,16 @@ impl Endpoint {
     }
 
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
+        let is_shared = self.is_shared(role);
         let purpose = match role {
             // A pooler would set another name before each transaction of another session.
-            _ if matches!(self.way, Way::Via(_)) => "job 0".to_owned(),
-            SessionRole::Job(..) if self.is_shared(role) => "job 0".to_owned(),
+            _ if is_shared => "job 0".to_owned(),
             SessionRole::Lock => "lock".to_owned(),
             SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
             SessionRole::Observer => "observer".to_owned(),
             SessionRole::Job(_, job) => format!("job {job}"),
         };
         let name = format!("{} {purpose}", self.name);
-        let is_shared = self.is_shared(role);
         let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, parallel::settings);
         // A pooler refuses most, and sets the others anew before each transaction if the server writes them otherwise (`ISO, MDY`).
         let lists = if is_shared { Vec::new() } else { role.settings() };

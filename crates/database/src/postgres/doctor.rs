@@ -229,7 +229,8 @@ mod tests {
 
     #[test]
     fn a_missing_privilege_is_as_severe_as_its_use() {
-        let lacking = |used| Privilege { sql: vec![GrantSql::for_role("x", "y")], gives: "something", granted: false, used };
+        let lacking =
+            |used| Privilege { sql: vec![GrantSql::for_role("x", "y")], gives: "something", granted: false, used };
         let privilege = |all: &[Privilege]| found(&Texts::new(), Facts::new(), 0, all, "privilege");
         assert_eq!(privilege(&[lacking(Use::Figures)]), [Severity::Warning]);
         let granted = Privilege { granted: true, ..lacking(Use::Needed) };

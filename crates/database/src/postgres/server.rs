@@ -314,24 +314,17 @@ impl Postgres {
         let read = |c: &mut Connection| c.row("SELECT current_user, current_database(), pg_backend_pid()::text");
         let (there, direct) = (read(&mut c)?, self.at_primary(read)?);
         // What a role may see of the server's identity depends on the role.
-        if there.text(0) != direct.text(0) {
-            return Err(TargetError::Refused(format!(
-                "jobs through '{via}' are the role '{}', and those of '{at}' are '{}', with rights and settings of its own: have both \
-                 log in as the same role",
-                there.text(0),
-                direct.text(0)
-            )));
-        }
-        if Identity::read(&mut c, &here.endpoint, private)? != here.identity {
+        let is_same_role = there.text(0) == direct.text(0);
+        if is_same_role && Identity::read(&mut c, &here.endpoint, private)? != here.identity {
             return Err(TargetError::Refused(format!(
                 "'{via}' leads to another server than '{at}': give the target that the proxy or pooler leads to"
             )));
         }
-        if there.text(1) != direct.text(1) {
+        if !is_same_role || there.text(1) != direct.text(1) {
+            let [there, direct] =
+                [&there, &direct].map(|of| format!("the database '{}' as the role '{}'", of.text(1), of.text(0)));
             return Err(TargetError::Refused(format!(
-                "'{via}' leads to the database '{}', and '{at}' is the database '{}' of the same server: give both the same",
-                there.text(1),
-                direct.text(1)
+                "'{via}' leads to {there}, and '{at}' to {direct}, with rights and settings of its own: give both the same"
             )));
         }
         // A pooler makes up its sessions; what only passes them on shows the server's.

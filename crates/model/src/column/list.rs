@@ -135,6 +135,12 @@ define! { DISTURBANCE:
 /// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
 
+/// Interval of a rate that was found, looks of the search, and the objective as [`RateObjective::figures`](crate::load::RateObjective).
+pub const RATE_SEARCH: [&Column; 5] = [RATE_LOW_TPS, RATE_HIGH_TPS, RATE_LOOKS, RATE_OBJECTIVE_MS, RATE_OBJECTIVE_PCT];
+
+/// As [`Keys::figures`](crate::Keys::figures).
+pub const KEYS: [&Column; 3] = [KEYS_ZIPF, KEYS_HOT_PCT, KEYS_HOT_DRAWS_PCT];
+
 /// Log switches, and throughput with and without them.
 pub const SWITCHES: [&Column; 3] = [LOG_SWITCHES, LOG_SWITCH_TPS, BETWEEN_SWITCHES_TPS];
 

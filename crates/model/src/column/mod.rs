@@ -161,11 +161,7 @@ impl TestRecord {
             objective,
             think_s: self.figure(THINK_TIME_MS).map(|ms| ms / 1e3),
             reconnect_every: self.figure(RECONNECT_EVERY).map(|n| n as u64),
-            keys: Keys::from_figures(
-                self.figure(KEYS_ZIPF),
-                self.figure(KEYS_HOT_PCT),
-                self.figure(KEYS_HOT_DRAWS_PCT),
-            ),
+            keys: Keys::from_figures(KEYS.map(|column| self.figure(column))),
             populations: self.populations().iter().map(|p| p.population.clone()).collect(),
         }
     }

@@ -58,9 +58,9 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
         whole => found.map(told),
         later => later.map(told),
         p99 => p99.and_then(|p99| drift(&p99)).map(told),
-        falls => found.is_some_and(|drift| drift.falls()),
-        falls_later => later.is_some_and(|drift| drift.half_falls()),
-        rises => found.is_some_and(|drift| drift.rises()),
+        falls => found.is_some_and(|drift| drift.errors <= -Drift::LIMIT),
+        falls_later => later.is_some_and(|drift| drift.errors <= -Drift::LIMIT_OF_HALF),
+        rises => found.is_some_and(|drift| drift.errors >= Drift::LIMIT),
         least => found.and_then(|drift| drift.least()),
         sizes,
     };

@@ -63,20 +63,11 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
     Block::charts(2, grouped(with_kinds, |r| &r.workload).into_iter().filter_map(peak))
 }
 
-/// A figure of a kind of transaction on both sides.
-struct Line<'a> {
-    first: &'a TestRecord,
-    kind: &'a str,
-    figure: &'static Figure,
-    estimate: Compared,
-}
-
 /// A figure of A and of B, and B/A with its 95 % interval, or why there is none.
-struct Compared {
-    sides: (f64, f64),
-    ratio: f64,
-    interval: Result<Interval, String>,
-}
+type Compared = ((f64, f64), f64, Result<Interval, String>);
+
+/// A figure of a kind of transaction on both sides, and a test that has it.
+type Line<'a> = (&'a TestRecord, &'a str, &'static Figure, Compared);
 
 /// Value of a figure of a kind in a test.
 type InTest<'a> = dyn Fn(&TestRecord) -> Option<f64> + 'a;
@@ -87,14 +78,12 @@ pub(crate) fn of_runs(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
     let both = a.iter().filter_map(|(at, x)| Some((x, &b.iter().find(|(other, _)| other == at)?.1)));
     let lines = both.flat_map(|(x, y)| {
         lines(x, |figure| {
-            let of = |tests: &[&TestRecord]| {
-                Estimate::from_values(&tests.iter().filter_map(|r| figure(r)).collect::<Vec<f64>>())
-            };
-            let (a, b) = (of(x)?, of(y)?);
+            let [a, b] =
+                [x, y].map(|tests| Estimate::from_values(&tests.iter().filter_map(|r| figure(r)).collect::<Vec<_>>()));
+            let (a, b) = a.zip(b)?;
             let found = stats::ratio(&b, &a)?;
-            let interval =
-                found.interval.ok_or_else(|| "an interval needs two tests of each run (--repeat)".to_owned());
-            Some(Compared { sides: (a.mean, b.mean), ratio: found.value, interval })
+            let why = || "an interval needs two tests of each run (--repeat)".to_owned();
+            Some(((a.mean, b.mean), found.value, found.interval.ok_or_else(why)))
         })
     });
     table(lines.collect())
@@ -108,7 +97,7 @@ pub(crate) fn of_pairs<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Option<
             let pairs = cell.pairs_by(figure);
             let found = paired_ratio(&pairs, ERROR)?;
             let interval = found.interval.ok_or_else(|| found.why_no_interval().unwrap_or_default());
-            Some(Compared { sides: levels(&pairs)?, ratio: found.value, interval })
+            Some((levels(&pairs)?, found.value, interval))
         })
     });
     table(lines.collect())
@@ -120,30 +109,29 @@ fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<C
     let all = first.kinds().iter().flat_map(|kind| FIGURES.iter().map(move |figure| (kind.name.as_str(), figure)));
     let line = |(kind, figure): (&'a str, &'static Figure)| {
         let in_test = |r: &TestRecord| (figure.of)(r.kinds().iter().find(|of| of.name == kind)?);
-        Some(Line { first, kind, figure, estimate: compare(&in_test)? })
+        Some((first, kind, figure, compare(&in_test)?))
     };
     all.filter_map(line).collect()
 }
 
 fn table(lines: Vec<Line<'_>>) -> Option<Table> {
     let notes = Notes::default();
-    let side = |line: &Line<'_>, of: fn((f64, f64)) -> f64| (line.figure.shown)(of(line.estimate.sides));
-    let interval = |line: &Line<'_>| match &line.estimate.interval {
+    let interval = |(_, kind, _, (.., interval)): &Line<'_>| match interval {
         Ok(of) => TableCell::from(format!("{} – {}", ratio(of.low), ratio(of.high))),
-        Err(why) => TableCell::absent(notes.mark(why, line.kind)),
+        Err(why) => TableCell::absent(notes.mark(why, kind)),
     };
     TableSpec::<&Line<'_>>::new("figures narrow", &lines)
-        .text("Workload", |line| &line.first.workload)
+        .text("Workload", |(first, ..)| &first.workload)
         .once()
-        .text("Jobs", |line| line.first.jobs)
+        .text("Jobs", |(first, ..)| first.jobs)
         .once()
-        .text("Kind", |line| line.kind)
+        .text("Kind", |(_, kind, ..)| *kind)
         .once()
-        .text("Figure", |line| line.figure.name)
-        .number("A", "", |line| side(line, |of| of.0))
-        .number("B", "", |line| side(line, |of| of.1))
-        .text("Unit", |line| line.figure.unit)
-        .number("B / A", "", |line| ratio(line.estimate.ratio))
+        .text("Figure", |(.., figure, _)| figure.name)
+        .number("A", "", |(.., figure, (sides, ..))| (figure.shown)(sides.0))
+        .number("B", "", |(.., figure, (sides, ..))| (figure.shown)(sides.1))
+        .text("Unit", |(.., figure, _)| figure.unit)
+        .number("B / A", "", |(.., (_, value, _))| ratio(*value))
         .number("95 % interval", "", interval)
         .caption("Times of each kind of transaction")
         .sub("each interval by itself: of twenty figures that are the same, one seems to differ")

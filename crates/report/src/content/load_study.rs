@@ -8,11 +8,11 @@ use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::Column;
 use loadline_model::column::column;
 use loadline_model::format::counted;
-use serde_json::Value;
 
 use super::figure::figure;
 use super::qualified;
 use crate::RunData;
+use crate::columns::scale;
 use crate::doc::{Block, Cell, Notes, Section};
 use crate::listing::{Listing, Named};
 use crate::platform_run::{PlatformRun, sides};
@@ -30,19 +30,14 @@ const PARTS: [(&str, &str, &str); 3] = [
     ("all-nodes", "all nodes, peak", "no sweep over jobs on more than one node, or all its tests are refused"),
 ];
 
-/// One of [`PARTS`] of a platform, where it was measured.
-struct Measured<'a> {
-    part: usize,
-    sweep: &'a Sweep,
-    point: &'a SweepPoint,
-}
-
-/// A platform and a workload.
+/// A platform and a workload, with each of [`PARTS`] that was measured.
 struct Study<'a> {
     side: &'a PlatformRun<'a>,
     workload: &'a str,
-    measured: Vec<Measured<'a>>,
+    parts: [Option<Measured<'a>>; 3],
 }
+
+type Measured<'a> = (&'a Sweep, &'a SweepPoint);
 
 impl<'a> Study<'a> {
     /// The parts of which the sweeps of `workload` over jobs tell.
@@ -55,24 +50,22 @@ impl<'a> Study<'a> {
         };
         let most = own().map(|sweep| sweep.nodes).max().unwrap_or(1);
         let (one, all) = (best(0..=1), best(most.max(2)..=most));
-        let found = |part, sweep: Option<&'a Sweep>, point: fn(&'a Sweep) -> Option<&'a SweepPoint>| {
-            Some(Measured { part, sweep: sweep?, point: point(sweep?)? })
+        let at = |sweep: Option<&'a Sweep>, point: fn(&'a Sweep) -> Option<&'a SweepPoint>| {
+            sweep.and_then(|sweep| Some((sweep, point(sweep)?)))
         };
         // One job runs on one node, of however many.
-        let single = found(0, one, job).or_else(|| found(0, all, job));
-        let parts = [single, found(1, one, peak), found(2, all, peak)];
-        Study { side, workload, measured: parts.into_iter().flatten().collect() }
+        let parts = [at(one, job).or_else(|| at(all, job)), at(one, peak), at(all, peak)];
+        Study { side, workload, parts }
     }
 
-    fn part(&self, part: usize) -> Option<&Measured<'a>> {
-        self.measured.iter().find(|measured| measured.part == part)
+    fn measured(&self) -> impl Iterator<Item = &Measured<'a>> {
+        self.parts.iter().flatten()
     }
 
     /// The metrics of the workload: its KPIs, and the transaction time.
     fn metrics(&self) -> Vec<&'static Column> {
-        let kpis = self.measured.iter().flat_map(|measured| &measured.sweep.kpis).filter_map(|id| column(id));
-        let known = |c: &&Column| self.measured.iter().any(|measured| measured.point.figure(c).is_some());
-        distinct(kpis.chain([LATENCY]).filter(known))
+        let kpis = self.measured().flat_map(|(sweep, _)| &sweep.kpis).filter_map(|id| column(id));
+        distinct(kpis.chain([LATENCY]).filter(|c| self.measured().any(|(_, point)| point.figure(c).is_some())))
     }
 }
 
@@ -82,7 +75,7 @@ fn studies<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Study<'a>> {
         let own = side.sweeps.iter().filter(|sweep| sweep.group == GROUP && side.run.manifest.plan.paired.is_none());
         distinct(own.map(|sweep| sweep.workload.as_str())).into_iter().map(move |workload| Study::new(side, workload))
     };
-    sides.iter().flat_map(of_side).filter(|study| study.measured.len() > 1).collect()
+    sides.iter().flat_map(of_side).filter(|study| study.measured().count() > 1).collect()
 }
 
 fn job(sweep: &Sweep) -> Option<&SweepPoint> {
@@ -120,7 +113,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         .when(several);
     for (part, (_, title, _)) in PARTS.iter().enumerate() {
         let notes = &notes;
-        let any = part < 2 || studies.iter().any(|study| study.part(part).is_some());
+        let any = part < 2 || studies.iter().any(|study| study.parts[part].is_some());
         table = table.number(title, "", move |(study, metric)| cell(study, part, metric, notes)).when(any);
     }
     let table = table.notes(&notes).build();
@@ -134,43 +127,43 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
 
 fn cell(study: &Study<'_>, part: usize, metric: Metric, notes: &Notes) -> Cell {
     let (_, title, why) = PARTS[part];
-    let Some(measured) = study.part(part) else { return Cell::absent(notes.mark(why, title)) };
+    let Some((sweep, point)) = study.parts[part] else { return Cell::absent(notes.mark(why, title)) };
     match metric {
-        Some(column) => figure(&study.side.run.records, measured.point, column, notes),
+        Some(column) => figure(&study.side.run.records, point, column, notes),
         None => {
-            let nodes = match (measured.sweep.nodes, study.side.run.manifest.target.nodes) {
+            let nodes = match (sweep.nodes, study.side.run.manifest.target.nodes) {
                 (0..=1, _) => String::new(),
                 (n, all) if n < all => format!(", {n} of {all} nodes"),
                 (n, _) => format!(", {n} nodes"),
             };
-            let place = format!("{}{nodes}", counted(measured.point.jobs as usize, "job"));
-            Cell::from(place).marked(qualified::mark(measured.point, notes))
+            let place = format!("{}{nodes}", counted(point.jobs as usize, "job"));
+            Cell::from(place).marked(qualified::mark(point, notes))
         }
     }
 }
 
 /// A figure of a part of a platform.
-type Line<'a> = (&'a Study<'a>, &'a Measured<'a>, &'static Column);
+type Line<'a> = (&'a Study<'a>, &'static str, Measured<'a>, &'static Column);
 
 /// A row for each figure of each part of each platform; a value is in the unit of the column.
 pub(crate) fn listing(runs: &[RunData]) -> Listing {
     let sides = sides(runs);
     let studies = studies(&sides);
-    let all = studies.iter().flat_map(|study| study.measured.iter().map(move |measured| (study, measured)));
-    let lines: Vec<Line<'_>> = all
-        .flat_map(|(study, measured)| study.metrics().into_iter().map(move |column| (study, measured, column)))
-        .collect();
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for study in &studies {
+        for ((part, ..), measured) in PARTS.iter().zip(study.parts) {
+            lines.extend(measured.iter().flat_map(|of| study.metrics().into_iter().map(|c| (study, *part, *of, c))));
+        }
+    }
     let columns: [Named<Line<'_>>; 8] = [
         ("platform", |(study, ..)| study.side.label.as_str().into()),
         ("workload", |(study, ..)| study.workload.into()),
-        ("part", |(_, measured, _)| PARTS[measured.part].0.into()),
-        ("nodes", |(_, measured, _)| measured.sweep.nodes.into()),
-        ("jobs", |(_, measured, _)| measured.point.jobs.into()),
+        ("part", |(_, part, ..)| (*part).into()),
+        ("nodes", |(.., (sweep, _), _)| sweep.nodes.into()),
+        ("jobs", |(.., (_, point), _)| point.jobs.into()),
         ("figure", |(.., column)| column.id.into()),
         ("unit", |(.., column)| column.unit.into()),
-        ("value", |(_, measured, column)| {
-            measured.point.figure(column).map_or(Value::Null, |e| (e.mean * crate::columns::scale(column)).into())
-        }),
+        ("value", |(.., (_, point), column)| point.figure(column).map(|e| e.mean * scale(column)).into()),
     ];
     Listing::new(&columns, &lines)
 }

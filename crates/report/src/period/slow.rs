@@ -2,7 +2,7 @@
 
 use loadline_model::column;
 use loadline_model::format::number;
-use loadline_model::slow::{SlowFigures, SlowWait, WaitClass};
+use loadline_model::slow::{SlowWait, WaitClass};
 use minijinja::context;
 
 use super::Period;
@@ -32,31 +32,17 @@ fn of_period(p: &Period, caption: &str) -> Vec<Block> {
     let words = slow.words();
     let shares = cause.ok().map(share);
     let said = prose("slow", context! { slow, words, shares, why });
-    let waits: Vec<(bool, &SlowWait)> = slow
-        .waits
-        .iter()
-        .take(MOST)
-        .map(|wait| (false, wait))
-        .chain(slow.background.iter().map(|work| (true, work)))
-        .collect();
-    vec![Block::para(said)].into_iter().chain(table(slow, waits, caption)).collect()
-}
-
-fn table(slow: &SlowFigures, waits: Vec<(bool, &SlowWait)>, caption: &str) -> Option<Block> {
-    let name = |(background, wait): &(bool, &SlowWait)| match (background, wait.class) {
-        (true, _) => format!("during {}", wait.event),
-        (_, WaitClass::Other) => wait.event.clone(),
-        (_, class) => class.name().to_owned(),
-    };
     let pct = |wait: &SlowWait, which: usize| number(slow.shares(wait)[which] * 100.0, 1);
-    let table = TableSpec::<(bool, &SlowWait)>::new("figures narrow", waits)
-        .text("Wait", |wait| name(&wait))
-        .text("Mostly", |(_, wait)| &wait.event)
-        .number("Slow", "samples", |(_, wait)| wait.samples.to_string())
-        .number("", "%", |(_, wait)| pct(wait, 0))
-        .number("Explains", "%", |(background, wait)| (!background).then(|| number(slow.explained(wait) * 100.0, 1)))
-        .number("Others", "samples", |(_, wait)| wait.others.to_string())
-        .number("", "%", |(_, wait)| pct(wait, 1))
+    let is_work = |wait: &&SlowWait| wait.class == WaitClass::Background;
+    let waits = slow.waits.iter().filter(|wait| !is_work(wait)).take(MOST).chain(slow.waits.iter().filter(is_work));
+    let table = TableSpec::<&SlowWait>::new("figures narrow", waits)
+        .text("Wait", SlowWait::words)
+        .text("Mostly", |wait| &wait.event)
+        .number("Slow", "samples", |wait| wait.samples.to_string())
+        .number("", "%", |wait| pct(wait, 0))
+        .number("Explains", "%", |wait| (!is_work(&wait)).then(|| number(slow.explained(wait) * 100.0, 1)))
+        .number("Others", "samples", |wait| wait.others.to_string())
+        .number("", "%", |wait| pct(wait, 1))
         .caption(caption);
-    Block::table(table.build())
+    [Some(Block::para(said)), Block::table(table.build())].into_iter().flatten().collect()
 }

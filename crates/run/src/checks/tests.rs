@@ -177,7 +177,7 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
         let rows =
             case.measured.merged.transaction.count() as f64 * case.request.work.program.rows_changed_per_tx() as f64;
         case.count(counter::ROWS_CHANGED, rows * (1.0 + more));
-        case.measured.edges.at_close.snapshot.as_mut().unwrap().at_ns += 2 * SECOND / 5;
+        case.measured.readings.at_end.snapshot.as_mut().unwrap().at_ns += 2 * SECOND / 5;
         case.checks(&[|e, t| t.check(CheckId::RowsChanged, blocks_written::rows_changed(e))])[0].outcome
     };
     assert_eq!([changed_rows(0.15), changed_rows(0.25)], [Outcome::Passed, Outcome::Failed]);

@@ -16,7 +16,10 @@ const NOT_ASKED: &str = "not asked for (--perf-events)";
 
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let used = match &e.measured.around {
-        Some(around) => around.cost.as_ref().map_err(ToString::to_string),
+        Some(Around { readings: [open, close], .. }) => {
+            let [before, after] = [open, close].map(|of| of.cost.as_ref().map_err(ToString::to_string));
+            before.and_then(|before| before.used_until(after?).map_err(|why| why.to_string()))
+        }
         None if all_ended_early(e.measured) => Err(ENDED_EARLY.to_owned()),
         None => Err("the database's processes were not looked at".to_owned()),
     };
@@ -27,7 +30,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             let devices = [e.rates.disk, e.rates.data_disk.filter(|_| e.request.data_disk != e.request.disk)];
             let device_mib_per_s = devices.iter().flatten().map(|d| d.write_mib_per_s).reduce(|a, b| a + b);
             let device_bytes = device_mib_per_s.map(|mib| mib * MIB * used.seconds - others);
-            per_transaction(out, used, e.tps() * used.seconds, device_bytes);
+            per_transaction(out, &used, e.tps() * used.seconds, device_bytes);
         }
         Err(why) => column::SERVER_COST.as_flattened().iter().for_each(|column| out.set_absent(column, why.as_str())),
     }

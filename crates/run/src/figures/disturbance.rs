@@ -268,6 +268,7 @@ mod tests {
                 frequency_pct: None,
                 loadline: Confined::default(),
                 server: None,
+                cost: Err(loadline_collect::os::CostUnknown::NoDatabase),
             }
         };
         [at(1), at(3)]
@@ -301,9 +302,8 @@ mod tests {
             // All CPUs were busy: of a short window, because no tick of idle time ended in it.
             let mut readings = readings(ALL).map(|r| Surroundings { processes: Some(Default::default()), ..r });
             readings[1].at_ns = readings[0].at_ns + length_ns;
-            let cost = Err(loadline_collect::os::CostUnknown::NoDatabase);
             let server = loadline_collect::os::Server::Inside;
-            let around = Around { readings, server, own: Vec::new(), cost };
+            let around = Around { readings, server, own: Vec::new() };
             let mut out = Test::default();
             super::shares(&mut out, &around, Some(50.0), None);
             let columns = [column::UNKNOWN_CPU_PCT, column::CPU_STEAL_PCT];

@@ -87,17 +87,8 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let all_ns = measured.schedule.window_ns() as f64 * measured.jobs.len().max(1) as f64;
     out.set_or_absent(column::SCRIPT_SLEEP_PCT, slept.map(|ns| ns / all_ns * 100.0), "no pgbench scripts were run");
     // Set once the rate is found, if it is.
-    let searched = [
-        column::RATE_LOW_TPS,
-        column::RATE_HIGH_TPS,
-        column::RATE_LOOKS,
-        column::RATE_OBJECTIVE_MS,
-        column::RATE_OBJECTIVE_PCT,
-    ];
-    out.set_all_absent(&searched, "no rate was searched (--rate auto)");
-    let keys = load.keys.map_or([None; 3], Keys::figures);
-    for (column, figure) in [column::KEYS_ZIPF, column::KEYS_HOT_PCT, column::KEYS_HOT_DRAWS_PCT].into_iter().zip(keys)
-    {
+    out.set_all_absent(&column::RATE_SEARCH, "no rate was searched (--rate auto)");
+    for (column, figure) in column::KEYS.into_iter().zip(load.keys.map_or([None; 3], Keys::figures)) {
         out.set_or_absent(column, figure, "keys are not drawn so (--keys)");
     }
     out.set_or_absent(column::RECONNECT_EVERY, load.reconnect_every.map(|n| n as f64), KEPT);
@@ -115,12 +106,9 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 
 /// Sets the figures of a rate that was found for the objective.
 pub(crate) fn found_rate(found: FoundRate, objective: RateObjective, test: &mut Test) {
-    test.set(column::RATE_LOW_TPS, found.low);
-    test.set(column::RATE_HIGH_TPS, found.high);
-    test.set(column::RATE_LOOKS, LOOKS as f64);
     let [ms, pct] = objective.figures();
-    test.set(column::RATE_OBJECTIVE_MS, ms);
-    test.set(column::RATE_OBJECTIVE_PCT, pct);
+    let figures = [found.low, found.high, LOOKS as f64, ms, pct];
+    column::RATE_SEARCH.into_iter().zip(figures).for_each(|(column, figure)| test.set(column, figure));
 }
 
 /// Mean think time of `jobs`, ns: their time in it over the number that ended. Of exponential times that is the estimate with the

@@ -18,17 +18,13 @@ use crate::test::Test;
 /// The slowest share of the transactions.
 const SLOWEST: f64 = 0.01;
 
-/// A sample, with when it was asked for and answered, ns.
-struct Sampled<'a> {
-    asked_ns: u64,
-    answered_ns: u64,
-    sample: &'a WaitSample,
-}
-
 /// Distinction of the slowest transactions.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
-    let slow = slowest(e);
-    match slow.clone().and_then(|slow| Ok(slow.shares(slow.cause()?))) {
+    let (measured, events) = (e.measured, e.request.target.facts().waits);
+    let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
+    let samples = &measured.collected.wait_samples;
+    let slow = of_samples(&measured.jobs, samples, p99_ns, &measured.schedule, |event| class(events, event));
+    match slow.as_ref().map_err(|why| *why).and_then(|slow| Ok(slow.shares(slow.cause()?))) {
         Ok([within, others]) => {
             out.set(column::SLOW_WAIT_PCT, within * 100.0);
             out.set(column::SLOW_WAIT_OTHERS_PCT, others * 100.0);
@@ -42,24 +38,9 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 }
 
 /// The slowest transactions of a test.
-fn slowest(e: &Evidence<'_>) -> Result<SlowFigures, NoCause> {
-    let (measured, events) = (e.measured, e.request.target.facts().waits);
-    let schedule = &measured.schedule;
-    let answers: BTreeMap<u64, u64> = measured.collected.answers.iter().copied().collect();
-    let sampled = |(at_ns, sample)| {
-        let asked = answers.range(..=at_ns).next_back();
-        let (asked_ns, took_ns) = asked.map_or((at_ns, 0), |(asked, took)| (*asked, *took));
-        Sampled { asked_ns, answered_ns: asked_ns + took_ns, sample }
-    };
-    let inside = measured.collected.wait_samples.iter().filter(|(at, _)| schedule.counts(*at));
-    let samples: Vec<Sampled<'_>> = inside.map(|(at_ns, sample)| sampled((*at_ns, sample))).collect();
-    let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
-    of_samples(&measured.jobs, &samples, p99_ns, schedule, |event| class(events, event))
-}
-
 fn of_samples(
     jobs: &[JobResult],
-    samples: &[Sampled<'_>],
+    samples: &[(u64, WaitSample)],
     p99_ns: u64,
     schedule: &Schedule,
     class: impl Fn(&str) -> WaitClass,
@@ -68,12 +49,10 @@ fn of_samples(
     let watched = || jobs.iter().filter_map(|job| Some((job, job.slowest.as_ref()?)));
     // Above it no job's are missing.
     let above_ns = watched().map(|(_, slowest)| slowest.kept().1).max().ok_or(NoCause::NotKept)?.max(p99_ns);
-    if samples.is_empty() {
-        return Err(NoCause::NotSampled);
-    }
-    let known = samples.iter().filter(|of| of.sample.jobs.values().any(|jobs| !jobs.is_empty())).count();
+    let samples = || samples.iter().filter(|(at_ns, _)| schedule.counts(*at_ns));
+    let known = samples().filter(|(_, sample)| sample.jobs.values().any(|jobs| !jobs.is_empty())).count();
     if known == 0 {
-        return Err(NoCause::NoJobs);
+        return Err(NoCause::NotSampled);
     }
     let slow: Vec<Option<Vec<[u64; 2]>>> =
         jobs.iter().map(|job| Some(slow_of(job.slowest.as_ref()?, above_ns))).collect();
@@ -84,36 +63,39 @@ fn of_samples(
     if transactions == 0 {
         return Err(NoCause::NoneSlower(of));
     }
-    let (mut waits, mut background) = (Waits::default(), Waits::default());
+    let (mut events, mut background) = (EventSamples::new(), EventSamples::new());
     let (mut moments, mut counts) = (BTreeSet::new(), [0; 2]);
-    for Sampled { asked_ns, answered_ns, sample } in samples {
+    for (at_ns, sample) in samples() {
+        let asked_ns = at_ns - sample.took_ns / 2;
         for (event, numbers) in &sample.jobs {
-            let class = class(event);
-            let of = |job: &u32| place(slow.get(*job as usize)?.as_ref()?, *asked_ns, *answered_ns);
-            let places = numbers.iter().filter_map(of);
-            for place in places {
+            let of = |job: &u32| place(slow.get(*job as usize)?.as_ref()?, [asked_ns, asked_ns + sample.took_ns]);
+            for place in numbers.iter().filter_map(of) {
                 counts[place] += 1;
                 if place == SLOW {
-                    moments.insert(*asked_ns);
+                    moments.insert(asked_ns);
                 }
-                waits.add(class, event, place);
+                events.entry(event).or_default()[place] += 1;
                 let work: BTreeSet<&String> = sample.background.iter().flatten().collect();
-                work.into_iter().for_each(|work| background.add(WaitClass::Other, work, place));
+                work.into_iter().for_each(|work| background.entry(work).or_default()[place] += 1);
             }
         }
     }
     // Between two transactions sessions wait for their clients too: so often, as the jobs' clocks say.
     let between_ns = |job: &JobResult| (job.thinking_ns as f64 + job.time_outside_ns(schedule)).max(0.0);
     let between: f64 = watched().map(|(job, _)| between_ns(job)).sum::<f64>() / schedule.window_ns().max(1) as f64;
-    let idle = waits.take_idle((between * known as f64) as u64);
-    for counted in background.0.values_mut().flat_map(BTreeMap::values_mut) {
-        counted[OTHER] -= counted[OTHER] * idle / counts[OTHER].max(1);
-    }
+    let [mut waits, mut background] = [by_class(events, class), by_class(background, |_| WaitClass::Background)];
+    let client = waits.iter_mut().find(|wait| wait.class == WaitClass::Client);
+    let idle = client.map_or(0, |wait| {
+        let idle = wait.others.min((between * known as f64) as u64);
+        wait.others -= idle;
+        idle
+    });
+    background.iter_mut().for_each(|work| work.others -= work.others * idle / counts[OTHER].max(1));
     let [samples, others] = [counts[SLOW], counts[OTHER] - idle];
     let slow_ns: u64 = completed().map(|[start, end]| end - start).sum();
     let others_ns = watched().map(|(job, _)| job.sum_ns).sum::<u64>().saturating_sub(slow_ns);
     let mean = |ns: u64, n: u64| ns as f64 / n.max(1) as f64;
-    let none = SlowFigures {
+    let mut found = SlowFigures {
         transactions,
         of,
         above_ns,
@@ -121,10 +103,14 @@ fn of_samples(
         samples,
         moments: moments.len() as u64,
         others,
-        ..SlowFigures::default()
+        waits: Vec::new(),
     };
-    let [waits, background] = [waits, background].map(|all| all.sorted(&none));
-    Ok(SlowFigures { waits, background, ..none })
+    for of_kind in [&mut waits, &mut background] {
+        of_kind.sort_by(|a, b| found.explained(b).total_cmp(&found.explained(a)));
+    }
+    waits.append(&mut background);
+    found.waits = waits;
+    Ok(found)
 }
 
 /// Places of a sample: within a slow transaction, or in none.
@@ -132,7 +118,7 @@ const SLOW: usize = 0;
 const OTHER: usize = 1;
 
 /// Where a sample of a job belongs, of whose slow transactions these are start and end, in order; `None` if that is not known.
-fn place(slow: &[[u64; 2]], asked_ns: u64, answered_ns: u64) -> Option<usize> {
+fn place(slow: &[[u64; 2]], [asked_ns, answered_ns]: [u64; 2]) -> Option<usize> {
     // The last that began before the answer.
     let Some([start, end]) = slow[..slow.partition_point(|[start, _]| *start < answered_ns)].last() else {
         return Some(OTHER);
@@ -166,39 +152,23 @@ fn class(events: &WaitEvents, event: &str) -> WaitClass {
     classes.into_iter().find(|(known, _)| known.has(event)).map_or(WaitClass::Other, |(_, class)| class)
 }
 
-/// Samples by class, and by event if it has no class; of each event those within slow transactions, and others.
-#[derive(Default)]
-struct Waits(BTreeMap<(WaitClass, String), BTreeMap<String, [u64; 2]>>);
+/// Samples of events, within slow transactions and others.
+type EventSamples<'a> = BTreeMap<&'a String, [u64; 2]>;
 
-impl Waits {
-    fn add(&mut self, class: WaitClass, event: &str, place: usize) {
-        let own = if class == WaitClass::Other { event.to_owned() } else { String::new() };
-        self.0.entry((class, own)).or_default().entry(event.to_owned()).or_default()[place] += 1;
-    }
-
-    /// Takes away at most so many samples outside slow transactions in which sessions waited for their clients; returns how many.
-    fn take_idle(&mut self, most: u64) -> u64 {
-        let mut left = most;
-        for counts in self.0.get_mut(&(WaitClass::Client, String::new())).into_iter().flat_map(BTreeMap::values_mut) {
-            let taken = counts[OTHER].min(left);
-            (counts[OTHER], left) = (counts[OTHER] - taken, left - taken);
+/// Samples by class, and by event if it has no class.
+fn by_class(events: EventSamples<'_>, class: impl Fn(&str) -> WaitClass) -> Vec<SlowWait> {
+    let mut events: Vec<(&String, [u64; 2])> = events.into_iter().collect();
+    events.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));
+    let mut waits: Vec<SlowWait> = Vec::new();
+    for (event, [samples, others]) in events {
+        let class = class(event);
+        let is_alone = matches!(class, WaitClass::Other | WaitClass::Background);
+        match waits.iter_mut().find(|wait| wait.class == class && !is_alone) {
+            Some(wait) => (wait.samples, wait.others) = (wait.samples + samples, wait.others + others),
+            None => waits.push(SlowWait { class, event: event.clone(), samples, others }),
         }
-        most - left
     }
-
-    /// Those first that explain most of the time by which the slow transactions of `all` took longer.
-    fn sorted(self, all: &SlowFigures) -> Vec<SlowWait> {
-        let wait = |((class, _), events): ((WaitClass, String), BTreeMap<String, [u64; 2]>)| {
-            let sum = |place: usize| events.values().map(|counts| counts[place]).sum();
-            let (samples, others) = (sum(SLOW), sum(OTHER));
-            let event =
-                events.into_iter().max_by_key(|(_, counts)| *counts).map(|(event, _)| event).unwrap_or_default();
-            SlowWait { class, event, samples, others }
-        };
-        let mut waits: Vec<SlowWait> = self.0.into_iter().map(wait).collect();
-        waits.sort_by(|a, b| all.explained(b).total_cmp(&all.explained(a)));
-        waits
-    }
+    waits
 }
 
 #[cfg(test)]
@@ -226,7 +196,7 @@ mod tests {
             jobs.entry(waits(i * 50 % 1000).to_owned()).or_default().push(0);
             jobs.entry("IO:WALSync".to_owned()).or_default().push(1);
             let background = Some(if i * 50 % 1000 < 500 { vec!["checkpoint".to_owned()] } else { Vec::new() });
-            (i * 50 * MS, WaitSample { jobs, background, ..WaitSample::default() })
+            (i * 50 * MS + MS, WaitSample { jobs, background, took_ns: 2 * MS, ..WaitSample::default() })
         };
         (0..200).map(sample).collect()
     }
@@ -238,10 +208,8 @@ mod tests {
             idle: ["Client:idle"].into(),
             ..WaitEvents::default()
         };
-        let samples = samples.iter().map(|(at, sample)| Sampled { asked_ns: *at, answered_ns: at + 2 * MS, sample });
-        let samples: Vec<Sampled<'_>> = samples.collect();
         let schedule = Schedule { start_ns: 0, open_ns: 0, close_ns: 10_000 * MS };
-        of_samples(jobs, &samples, 10 * MS, &schedule, |event| class(&events, event))
+        of_samples(jobs, samples, 10 * MS, &schedule, |event| class(&events, event))
     }
 
     #[test]
@@ -282,14 +250,15 @@ mod tests {
         // From 199 to 251 ms: the sample of 200 ms is within it, that of 250 ms is answered after its end.
         let slow = slowest_of(&[job(199, 52), job(990, 1)], &samples(|_| "CPU")).unwrap();
         assert_eq!((slow.samples, slow.others), (10, 380));
-        assert_eq!(slow.cause(), Err(NoCause::FewSamples(10, 10)));
+        assert!(matches!(slow.cause(), Err(NoCause::FewSamples { samples: 10, moments: 10, .. })));
     }
 
     #[test]
     fn without_a_time_or_a_job_nothing_is_said() {
         let two = || [job(190, 200), job(990, 1)];
-        assert_eq!(slowest_of(&two(), &[]), Err(NoCause::NotSampled));
-        assert_eq!(slowest_of(&two(), &[(0, WaitSample::default())]), Err(NoCause::NoJobs));
+        for samples in [&[][..], &[(0, WaitSample::default())]] {
+            assert_eq!(slowest_of(&two(), samples), Err(NoCause::NotSampled));
+        }
         assert_eq!(
             slowest_of(&two().map(|job| JobResult { slowest: None, ..job }), &samples(|_| "CPU")),
             Err(NoCause::NotKept)

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::Surroundings;
-use loadline_collect::os::CostUnknown;
 use loadline_database::{ClientSession, Observer, TargetError, Work};
 use loadline_load::{Around, Request, TestError, session_tasks};
 use loadline_model::snapshot::counter;
@@ -282,7 +281,7 @@ pub(crate) fn scan(
         commit,
         all: Pair { open: all_before, close: after.clone() },
         scan: Pair { open: before, close: after },
-        around: Around { readings, server, own: vec![std::process::id()], cost: Err(CostUnknown::Unread) },
+        around: Around { readings, server, own: vec![std::process::id()] },
     })
 }
 

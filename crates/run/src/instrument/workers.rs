@@ -258,7 +258,7 @@ mod tests {
             (1, Ok(None), 1, Some(4), Outcome::Passed),
         ] {
             let (waits, label) = (waits(100, at_work, "Client:idle"), format!("{before_test:?} {at_work} {cpus:?}"));
-            assert_eq!(check(&Processes { cpus, ..of(asked, before_test, &waits) }).outcome, outcome, "{label}");
+            assert_eq!(check(&Processes { cpus, ..processes(asked, before_test, &waits) }).outcome, outcome, "{label}");
         }
     }
 

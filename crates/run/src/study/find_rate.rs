@@ -9,7 +9,6 @@ use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
 use loadline_model::load::RateObjective;
-use loadline_model::manifest::RateLook;
 use loadline_model::{Latencies, Note, TestRecord, column};
 
 use super::measure::PlannedTest;
@@ -21,6 +20,16 @@ use crate::instrument::Instruments;
 const KEPT: f64 = 0.98;
 /// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
 const ABOVE_CLOSED_LOOP: f64 = 1.1;
+
+/// A window of a search.
+struct Look {
+    /// Transactions that completed, 1/s.
+    tps: f64,
+    /// What the objective is about of their times, ns.
+    latency_ns: f64,
+    /// Whether others disturbed it.
+    disturbed: bool,
+}
 
 /// A rate that was found, and what for.
 pub(super) struct Searched {
@@ -59,18 +68,14 @@ impl PlannedTest<'_> {
             return Ok(Some(searched));
         }
         let objective_ns = objective.ns as f64;
-        let is_own = |look: &RateLook| look.test == self.position.test && look.workload == self.workload.code;
-        let mut known = std::mem::take(&mut context.manifest.looks);
-        known.retain(is_own);
-        let mut known = known.into_iter();
+        let mut disturbed = 0;
         let mut look = |jobs, rate| {
-            let look = known.next().map_or_else(|| self.look(context, objective, jobs, rate), Ok)?;
-            context.manifest.looks.push(look.clone());
-            Ok::<RateLook, StudyError>(look)
+            let look = self.look(context, objective, jobs, rate)?;
+            disturbed += usize::from(look.disturbed);
+            Ok::<Look, StudyError>(look)
         };
         let idle = look(1, None)?;
         if idle.latency_ns > objective_ns {
-            context.manifest.looks.clear();
             let (asked, ms) = (objective.words(), number(idle.latency_ns / 1e6, 3));
             return Err(StudyError::Objective(format!(
                 "--rate auto: {} of one job of {}, which waits for no other, is {ms} ms, so no rate has {asked}: ask for a longer time",
@@ -93,7 +98,6 @@ impl PlannedTest<'_> {
             number(found.low, 1),
             number(found.high, 1)
         ));
-        let disturbed = context.manifest.looks.iter().filter(|look| look.disturbed).count();
         let disturbed = (disturbed > 0).then_some(Note::DisturbedLooks { disturbed, windows: WINDOWS });
         Ok(Some(Searched { found, objective, disturbed }))
     }
@@ -105,7 +109,7 @@ impl PlannedTest<'_> {
         objective: RateObjective,
         jobs: u32,
         rate_tps: Option<f64>,
-    ) -> Result<RateLook, StudyError> {
+    ) -> Result<Look, StudyError> {
         let mut prepared = self.prepare(context, None, rate_tps)?;
         prepared.request.jobs = jobs;
         // As the window of a test, that of a look is held back until others are quiet.
@@ -137,7 +141,7 @@ impl PlannedTest<'_> {
         };
         let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.name(), number(latency_ns / 1e6, 3));
         context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {} tps", number(tps, 1)));
-        Ok(RateLook { test, workload: self.workload.code.clone(), tps, latency_ns, disturbed })
+        Ok(Look { tps, latency_ns, disturbed })
     }
 }
 

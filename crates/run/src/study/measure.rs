@@ -137,7 +137,6 @@ impl PlannedTest<'_> {
         context.listener.on(Event::TestDone(&output.record));
         let lost = spread::lost_in(&output.record);
         context.add_record(output.record);
-        context.manifest.looks.clear();
         if let Some(lost) = lost {
             return Err(lost.into());
         }

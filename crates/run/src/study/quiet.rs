@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use loadline_collect::Surroundings;
-use loadline_collect::os::{CostUnknown, DiskCounters, DiskRates, Server};
+use loadline_collect::os::{DiskCounters, DiskRates, Server};
 use loadline_database::TargetError;
 use loadline_load::{Around, JobResult, Request, Shared, TestHooks};
 use loadline_model::disturbance::{DISTURBANCES, Disturbance};
@@ -56,7 +56,7 @@ impl Others {
         let util_pct = rates.map(|rates| rates.util_pct).reduce(f64::max);
         let (server, own) = (self.server.clone(), self.own.clone());
         let mut seen = Test::default();
-        let around = Around { readings: [before.0, now.0], server, own, cost: Err(CostUnknown::Unread) };
+        let around = Around { readings: [before.0, now.0], server, own };
         shares(&mut seen, &around, None, util_pct);
         let kinds = DISTURBANCES.iter().filter_map(|kind| Some((kind, seen.figure(kind.column)?)));
         let disturbing = kinds.filter(|(kind, pct)| kind.is_disturbing(*pct));

@@ -1,7 +1,5 @@
 //! Price of a proxy or pooler between jobs and server, and with how many jobs it pays.
 
-use std::collections::BTreeMap;
-
 use loadline_analyze::kpi::LATENCY;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::mean;
@@ -14,6 +12,7 @@ use minijinja::{Value, context};
 use super::RunOfVariants;
 use crate::doc::{Cell, Notes, Table};
 use crate::spec::TableSpec;
+use crate::words::grouped;
 
 const P99: &Column = column::TRANSACTION_TIME_NS_P99;
 const CPU: &Column = column::VIA_CPU_US_PER_TX;
@@ -38,10 +37,7 @@ impl RunOfVariants<'_> {
 
     /// Of each proxy and workload: what it adds, and with how many jobs it pays.
     pub(super) fn via_says(&self) -> Vec<Value> {
-        let mut cells: BTreeMap<(Letter, &str), Vec<&Figure<'_>>> = BTreeMap::new();
-        for row in self.through().filter(|row| row.ratio.is_some()) {
-            cells.entry((row.cell.other(), row.cell.workload)).or_default().push(row);
-        }
+        let measured = self.through().filter(|row| row.ratio.is_some());
         let said = |((arm, workload), mut rows): ((Letter, &str), Vec<&Figure<'_>>)| {
             rows.sort_by_key(|row| row.cell.jobs);
             let at = |is: fn(Verdict) -> bool| {
@@ -67,7 +63,7 @@ impl RunOfVariants<'_> {
                 keep => self.records.iter().all(|r| r.load().reconnect_every.is_none()),
             }
         };
-        cells.into_iter().map(said).collect()
+        grouped(measured, |row| (row.cell.other(), row.cell.workload)).into_iter().map(said).collect()
     }
 
     /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.

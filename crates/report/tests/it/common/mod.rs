@@ -68,7 +68,7 @@ pub(crate) fn failed(id: CheckId, why: &str) -> Check {
 
 /// Changes what is stored of each test of a workload.
 pub(crate) fn change(run: &mut RunData, code: &str, patch: &Value) {
-    of(run, code).into_iter().for_each(|r| *r = patched(r, patch.clone()));
+    tests_of(run, code).into_iter().for_each(|r| *r = patched(r, patch.clone()));
 }
 
 /// The tests of a workload.
