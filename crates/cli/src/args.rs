@@ -120,7 +120,7 @@ pub(crate) enum PairedCommand {
 pub(crate) enum HubCommand {
     /// Show the agents that wait at a hub for the jobs of `loadline run --hub`
     Agents {
-        /// What to do
+        /// The command
         #[command(subcommand)]
         command: AgentsCommand,
     },

@@ -1,4 +1,4 @@
-//! What the user names: stored runs, as reports take them, and tables of results: files, standard input, published ones.
+//! Sources that the user names: stored runs, as reports take them, and tables of results: files, standard input, published ones.
 
 use std::collections::BTreeSet;
 use std::io::Read;

@@ -58,12 +58,12 @@ fn subtract(snapshot: &mut Result<Snapshot, String>, own: &[u64]) {
     }
 }
 
-/// What the jobs of other processes tell of themselves; empty if all of them ran in this one.
+/// Reports of the jobs of other processes; empty if all of them ran in this one.
 #[derive(Debug, Clone, Default)]
 pub struct Elsewhere {
-    /// What their sessions committed for themselves.
+    /// Commits of their sessions for themselves.
     pub own: OwnCommits,
-    /// What each of them did.
+    /// Figures of each process.
     pub processes: Vec<AgentFigures>,
 }
 

@@ -60,7 +60,7 @@ pub(super) struct Postgres {
     pub(super) server: Option<Arc<Mutex<TempServer>>>,
 }
 
-/// What is known of the servers of a target whose nodes are opened one after the other.
+/// Servers, as far as they are known, of a target whose nodes are opened one after the other.
 #[derive(Default)]
 struct Opened {
     instances: Vec<PgInstance>,

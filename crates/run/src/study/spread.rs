@@ -1,4 +1,4 @@
-//! What the jobs of a test are spread over: the nodes of the target, and agents.
+//! Nodes of the target and agents, over which the jobs of a test are spread.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::live::{Event, Listener};
 use crate::plan::sweep::SweepPoints;
 use crate::plan::{PlanError, planned};
 
-/// What a run lost, so that it ends.
+/// Loss that ends a run.
 #[derive(Debug, Error)]
 pub enum Loss {
     #[error(
