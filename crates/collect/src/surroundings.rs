@@ -39,7 +39,7 @@ pub struct Surroundings {
     pub loadline: Confined,
     /// Limits of the database's CPUs, if its processes are known.
     pub server: Option<Confined>,
-    /// What the database had used, if a [`CostMeter`](crate::os::CostMeter) reads it.
+    /// Use of the database so far, if a [`CostMeter`](crate::os::CostMeter) reads it.
     pub cost: Result<Cost, CostUnknown>,
 }
 

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
     use crate::registry::TARGETS;
 
-    /// What no workload of the catalogue has, whose texts `crates/cli/tests/net` keeps: loops in loops, an empty arm, unused variables.
+    /// A body that no workload of the catalogue has, whose texts `crates/cli/tests/net` keeps: loops in loops, an empty arm, unused variables.
     #[test]
     fn loops_nest_an_empty_arm_does_nothing_and_unused_variables_are_not_bound() {
         let bind = Step::bind;

@@ -6,7 +6,6 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::check::CheckId;
-use crate::disturbance::DISTURBANCES;
 use crate::format::{bytes, counted, number};
 
 /// Declares each note once: when it is made, its data, and its text.
@@ -48,8 +47,7 @@ notes! {
     NotRead { problem: String } problem;
     /// Others disturbed a window of the same jobs before the one that counts, by so much.
     WindowRepeated { by: CheckId, pct: f64, tx_per_s: f64 } format!(
-        "{} ({} %) disturbed a window before this one, of the same jobs, which went on running: {} transactions per second",
-        words_of(*by),
+        "others disturbed a window before this one, of the same jobs, which went on running ({by}: {} %; {} transactions per second)",
         number(*pct, 0),
         number(*tx_per_s, 1)
     );
@@ -240,10 +238,6 @@ pub(crate) fn known_notes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Stored::Other(_) => Note::from("a note that only another version of loadline can read"),
     };
     Ok(Vec::deserialize(deserializer)?.into_iter().map(read).collect())
-}
-
-fn words_of(disturbance: CheckId) -> &'static str {
-    DISTURBANCES.iter().find(|kind| kind.check == disturbance).map_or("others", |kind| kind.words)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What unit tests share: plans, targets, figures, snapshots, references, and evidence of jobs on the null engine.
+//! Parts that unit tests share: plans, targets, figures, snapshots, references, and evidence of jobs on the null engine.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

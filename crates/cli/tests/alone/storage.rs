@@ -20,7 +20,7 @@ fn row_bytes(test: &Value, most: f64) {
     assert!((420.0..most).contains(&per_row), "a row takes {per_row} bytes");
 }
 
-/// What a test of each workload proves on any database.
+/// Proofs of a test of each workload on any database.
 fn proved(tests: &[Value], block_bytes: f64) {
     for test in tests {
         assert_eq!(figure(test, "block_bytes"), block_bytes);

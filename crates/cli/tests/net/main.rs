@@ -16,7 +16,7 @@ mod kept;
 use std::path::Path;
 use std::process::Command;
 
-/// What the program prints of a command line in `dir`. Exit codes other than 0 are answers of some commands.
+/// Output of the program for a command line in `dir`. Exit codes other than 0 are answers of some commands.
 fn said(dir: &Path, line: &str) -> String {
     let out = Command::new(env!("CARGO_BIN_EXE_loadline")).args(line.split(' ')).current_dir(dir).output().unwrap();
     let why = String::from_utf8_lossy(&out.stderr);

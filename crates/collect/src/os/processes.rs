@@ -22,7 +22,7 @@ pub(super) struct Process {
     kernel: bool,
     /// CPU time of its threads in user mode and in the kernel, also of those that ended, ticks.
     pub(super) own: [u64; 2],
-    /// The same of the children that it waited for, and of theirs.
+    /// CPU time of the children that it waited for, and of theirs.
     pub(super) children: [u64; 2],
     /// Bytes that it had read from and written to storage, bytes that its write calls passed, and their number, if this user may
     /// read them.

@@ -132,6 +132,7 @@ fn every_workload_changes_and_logs_what_it_says_in_sqlite() {
 fn every_workload_changes_and_logs_what_it_says_in_duckdb() {
     let refused = [
         ("STO-READ", "--size"),
+        ("STO-READ-ASYNC", "--size"),
         ("STO-SCAN", "column"),
         ("DA-PARALLEL", "--size"),
         ("LGWR-SIZE", "LGWR-SIZE.most-kib"),

@@ -272,7 +272,7 @@ pub(crate) fn waits_of_all_clients_are_sampled(
     })
 }
 
-/// What a user without privileges is told: the grants that are missing, of which the first is needed to create tables, and that so many
+/// Findings for a user without privileges: the grants that are missing, of which the first is needed to create tables, and that so many
 /// jobs are allowed because of a limit.
 pub(crate) fn a_poor_user_is_told(target: &dyn Target, grants: &[(&str, Severity)], jobs: u32, limit: &str) {
     assert_refused(target.create(&work("LGWR-LAT1", &[])), &[grants[0].0]);

@@ -80,7 +80,7 @@ fn a_level_that_did_not_wait_is_named() {
     assert!(holds && !said.contains("did not wait") && !said.contains("Of law"), "{said}");
 }
 
-/// What nodes did, as a test stores it.
+/// Figures of nodes, as a test stores it.
 fn nodes(of: impl IntoIterator<Item = serde_json::Value>) -> Detail {
     Detail::Nodes(of.into_iter().map(|node| patched(&Default::default(), node)).collect())
 }

@@ -25,7 +25,7 @@ const ABOVE_CLOSED_LOOP: f64 = 1.1;
 struct Look {
     /// Transactions that completed, 1/s.
     tps: f64,
-    /// What the objective is about of their times, ns.
+    /// Value of their times that the objective limits, ns.
     latency_ns: f64,
     /// Whether others disturbed it.
     disturbed: bool,

@@ -46,7 +46,7 @@ impl Others {
         self.disturbed().is_none()
     }
 
-    /// What disturbed most since it was last looked, %, if it makes a test disturbed.
+    /// The worst disturbance since it was last looked, %, if it makes a test disturbed.
     fn disturbed(&mut self) -> Option<(&'static Disturbance, f64)> {
         let now = read(&self.server, &self.devices);
         let before = std::mem::replace(&mut self.before, now.clone());

@@ -4,7 +4,7 @@ use loadline_workload::script::Event;
 
 use crate::mix;
 
-/// What two clients with the same seed send in three transactions each; `None` if the script is refused or fails.
+/// Statements that two clients with the same seed send in three transactions each; `None` if the script is refused or fails.
 fn sent(expression: &str) -> Option<Vec<String>> {
     let given = [("text", "41"), ("yes", "y"), ("half", "0.5"), ("bad", "abc")];
     let mix = mix(&[(&format!("\\set v {expression}\nSELECT ':v';\n"), 1)], &given)?;

@@ -54,7 +54,7 @@ pub(crate) fn merge(into: &mut Value, patch: Value) {
     }
 }
 
-/// What is stored of `of`, with a patch.
+/// `of` as it is stored, with a patch.
 pub(crate) fn patched<T: Serialize + DeserializeOwned>(of: &T, patch: Value) -> T {
     let mut stored = serde_json::to_value(of).unwrap();
     merge(&mut stored, patch);

@@ -39,7 +39,7 @@ pub(crate) fn words(text: &str) -> String {
     text.replace('\\', "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What is said at the end of `run`, on one line.
+/// Text at the end of `run`, on one line.
 pub(crate) fn end(run: &RunData) -> String {
     words(&end_page(run, Some(120)))
 }
