@@ -36,8 +36,9 @@ fn every_workload_on(target: &str, driver: &str) {
         let can = w["drivers"].as_str().unwrap().split(' ').any(|of| {
             of.split_once('=').is_some_and(|(t, drivers)| t == scheme && drivers.split('+').any(|d| d == driver))
         });
-        // A column store reads no whole rows from the storage, and so few rows are no work for two threads.
-        let refused_later = scheme == "duckdb" && ["STO-SCAN", "DA-PARALLEL"].contains(&code);
+        // A column store reads no whole rows from the storage, and so few rows are no work for two threads and too few blocks.
+        let refused_later =
+            scheme == "duckdb" && ["STO-READ", "STO-READ-ASYNC", "STO-SCAN", "DA-PARALLEL"].contains(&code);
         if !can || refused_later {
             let why = skipped.iter().find(|s| s["code"] == code).map(|s| s["reason"].as_str().unwrap());
             assert!(why.is_some_and(|why| why.len() > 30), "{code} on {target} is skipped with its reason: {why:?}");
