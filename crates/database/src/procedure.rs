@@ -182,8 +182,10 @@ impl<'a> Writer<'a> {
                 false => self.line(level, &format!("{word} {var} < {below} THEN")),
             }
             self.sequence_bound = bound;
+            let begins_at = self.text.len();
             self.steps(&arm.body, level + 1);
-            if arm.body.is_empty() {
+            // Without steps, or with bindings only that stand where they are used.
+            if self.text.len() == begins_at {
                 self.line(level + 1, &language.nothing);
             }
         }
@@ -378,7 +380,7 @@ mod tests {
 
     /// A body that no workload of the catalogue has, whose texts `crates/cli/tests/net` keeps: loops in loops, an empty arm, unused variables.
     #[test]
-    fn loops_nest_an_empty_arm_does_nothing_and_unused_variables_are_not_bound() {
+    fn loops_nest_an_arm_without_a_line_does_nothing_and_unused_variables_are_not_bound() {
         let bind = Step::bind;
         let sequence = || bind("s", Generator::Sequence);
         let arm = |share, body| Arm { name: String::new(), share, body };
@@ -406,7 +408,7 @@ mod tests {
                     var: "c".to_owned(),
                     arms: vec![
                         arm(7, vec![bind("p", Generator::Payload { bytes: 7 }), Step::Execute { statement: 0 }]),
-                        arm(2, vec![]),
+                        arm(2, vec![bind("unused", Generator::Payload { bytes: 9 })]),
                         arm(1, vec![Step::Repeat { times: 10, body: vec![sequence()] }]),
                     ],
                 },
