@@ -63,6 +63,7 @@ macro_rules! ends {
     };
 }
 
+#[cfg(feature = "hub")]
 pub(crate) use ends;
 
 ends! {

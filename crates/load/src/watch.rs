@@ -195,6 +195,9 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     }
 }
 
+/// Readings at window start and window end, with the surroundings there.
+type Watched = (WindowReadings, Option<[Surroundings; 2]>);
+
 /// Waits for window start and window end, and takes the snapshots there; and reads what surrounds the test, if the
 /// database's processes are given. `None`: the window does not count, by `is_repeated`, which is asked when all jobs have passed it.
 pub(crate) fn watch_window(
@@ -203,7 +206,7 @@ pub(crate) fn watch_window(
     sampler: &Sampler,
     server: Option<(&Server, &CostMeter)>,
     is_repeated: impl FnOnce() -> bool,
-) -> Result<Option<(WindowReadings, Option<[Surroundings; 2]>)>, String> {
+) -> Result<Option<Watched>, String> {
     let text = |e: CollectError| e.to_string();
     let shared = watch.shared;
     // Requested in advance, so that the sampler does nothing else at that moment.

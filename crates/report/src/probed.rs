@@ -218,10 +218,10 @@ mod tests {
         let said = |dirs: &[&[Value]]| render_probe(&report(dirs), Format::Markdown).unwrap().replace('\u{a0}', " ");
         let (one, two) = (point("LGWR-LAT1", 1, 1000.0, true), point("LGWR-THR", 8, 20_000.0, false));
         assert!(!said(&[&[]]).contains("Reference log writer"), "not measured");
-        let alone = said(&[&[one.clone()]]);
+        let alone = said(&[std::slice::from_ref(&one)]);
         assert!(alone.contains("| workload | redo | durable | jobs | per s | MiB/s | mean |"), "{alone}");
         assert!(alone.contains("| LGWR-LAT1 | 1.5 KiB | yes | 1 | 1,000 | 1.5 | 1.00 ms |"), "{alone}");
-        let both = said(&[&[one.clone()], &[one, two]]);
+        let both = said(&[std::slice::from_ref(&one), &[one.clone(), two]]);
         assert!(both.contains("| jobs | A per s | A MiB/s | A mean | B per s | B MiB/s | B mean |"), "{both}");
         assert!(both.contains("| LGWR-THR | 1.5 KiB | no wait | 8 | – | – | – | 20,000 | 29.3 | 400.0 µs |"), "{both}");
     }

@@ -125,9 +125,10 @@ mod tests {
     use crate::steps::FIGURES;
     use crate::testing::{self, SECOND, jobs};
 
-    #[test]
-    fn figures_are_those_of_the_counters() {
-        // Four jobs with transactions of 3 ms, of which the commit takes 1 ms, in 2 s.
+    type Expected = (&'static loadline_model::Column, f64);
+
+    /// Four jobs with transactions of 3 ms, of which the commit takes 1 ms, in 2 s.
+    fn of_three_ms() -> testing::Case {
         let three_ms = jobs(4, |schedule, books| {
             let mut t = schedule.start_ns;
             while t < schedule.close_ns {
@@ -135,17 +136,22 @@ mod tests {
                 t += 3_000_000;
             }
         });
-        let mut case = testing::case(Work::from_catalogue("LGWR-LAT1", &[]).unwrap(), three_ms);
+        testing::case(Work::from_catalogue("LGWR-LAT1", &[]).unwrap(), three_ms)
+    }
+
+    #[test]
+    fn figures_are_those_of_the_counters() {
+        let mut case = of_three_ms();
         let (n, tps) = (case.measured.merged.transaction.count() as f64, 4.0 / 0.003);
-        let edges = &mut case.measured.readings;
-        for (edge, grown) in [(&mut edges.at_start, 0), (&mut edges.at_end, 1)] {
+        let readings = &mut case.measured.readings;
+        for (reading, grown) in [(&mut readings.at_start, 0), (&mut readings.at_end, 1)] {
             let of_disk = |writes| DiskCounters { writes, written_bytes: writes << 14, ..DiskCounters::default() };
-            edge.system.disk = Some(of_disk(256 * grown));
-            edge.system.data_disk = Some(DiskCounters { reads: 64 * grown, ..of_disk(0) });
-            edge.system.process_ns = Some(4 * SECOND / 10 * grown);
+            reading.system.disk = Some(of_disk(256 * grown));
+            reading.system.data_disk = Some(DiskCounters { reads: 64 * grown, ..of_disk(0) });
+            reading.system.process_ns = Some(4 * SECOND / 10 * grown);
         }
         // Counters by how much they grow, and the figures that follow.
-        let counted: &[(&str, f64, &[(&'static loadline_model::Column, f64)])] = &[
+        let counted: &[(&str, f64, &[Expected])] = &[
             (counter::COMMITS, n, &[(column::COMMITS_DATABASE, n), (column::COMMITS_PER_REDO_SYNC, 4.0)]),
             (counter::REDO_SYNCS, n / 4.0, &[(column::REDO_SYNC_WRITES_PER_S, n / 8.0), (column::REDO_SYNCS, n / 4.0)]),
             (counter::REDO_SYNC_NS, n * 1e3, &[(column::REDO_SYNC_TIME_US, 4.0)]),
@@ -193,8 +199,9 @@ mod tests {
             let found = made.figure(column).unwrap_or(f64::NAN);
             assert!((found - expected).abs() <= 1e-3 * expected + 1e-6, "{column}: {found}, not {expected}");
         }
-        for edge in [&mut case.measured.readings.at_start, &mut case.measured.readings.at_end] {
-            edge.snapshot.as_mut().unwrap().counters.clear();
+        let readings = &mut case.measured.readings;
+        for snapshot in [&mut readings.at_start.snapshot, &mut readings.at_end.snapshot] {
+            snapshot.as_mut().unwrap().counters.clear();
         }
         let made = case.made(FIGURES);
         for (column, _) in counted.iter().flat_map(|(.., figures)| figures.iter()) {

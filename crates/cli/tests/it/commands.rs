@@ -146,7 +146,8 @@ fn what_is_stored_is_read_without_measuring() {
     assert_ne!(swept[0]["imported"]["files"], swept[1]["imported"]["files"], "each has its own file");
 
     // Copies of the run: killed while its last line was written, damaged, ended otherwise, of another version of its target.
-    let damages: [(&str, &str, &dyn Fn(String) -> String); 5] = [
+    type Damage<'a> = (&'a str, &'a str, &'a dyn Fn(String) -> String);
+    let damages: [Damage<'_>; 5] = [
         ("torn", "tests.jsonl", &|text| text[..text.len() - 20].to_owned()),
         ("bad-line", "tests.jsonl", &|text| text.replacen("\"schema\"", "\"schem", 1)),
         ("bad-manifest", "manifest.json", &|_| "{".to_owned()),

@@ -99,7 +99,7 @@ impl Modules<'_> {
             match next.as_str() {
                 "self" => {}
                 "super" => drop(at.pop()),
-                _ if self.0.contains_key(&[&at[..], &[next.clone()]].concat()) => at.push(next.clone()),
+                _ if self.0.contains_key(&[&at[..], std::slice::from_ref(next)].concat()) => at.push(next.clone()),
                 _ => break,
             }
             rest = further;
@@ -113,7 +113,7 @@ impl Modules<'_> {
         if depth < 8 && name != "*" && !file.defined.contains(&name) {
             // Another file may define what this one passes on.
             for (last, before) in file.paths.iter().filter_map(|path| path.split_last()) {
-                let passed_on = || self.resolve(&at, &[before, &[name.clone()]].concat(), depth + 1);
+                let passed_on = || self.resolve(&at, &[before, std::slice::from_ref(&name)].concat(), depth + 1);
                 let found = (*last == name || last == "*").then(passed_on).flatten();
                 if let Some(found) = found.filter(|(m, n)| *m != at && self.has(m, n)) {
                     return Some(found);

@@ -34,7 +34,8 @@ pub(crate) mod programs;
 mod server;
 pub(crate) mod settings;
 mod shared_memory;
-#[cfg(all(test, feature = "servers"))]
+#[cfg(test)]
+#[cfg(feature = "servers")]
 mod tests;
 
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).

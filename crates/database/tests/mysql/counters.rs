@@ -18,7 +18,6 @@ fn commits(observer: &mut dyn Observer, work: impl FnOnce()) -> f64 {
 }
 
 #[test]
-#[expect(clippy::too_many_lines)]
 fn commits_are_counted_to_the_last_one() {
     let server = server_alone();
     let target = &server.target;

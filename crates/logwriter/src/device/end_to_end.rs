@@ -76,7 +76,9 @@ fn member(disk: &Disk) -> Member {
     Member { name: "a disk".to_owned(), device: disk.device(), storage: None }
 }
 
-const FAULTS: [(&str, fn(&Disk)); 4] = [
+type Fault = fn(&Disk);
+
+const FAULTS: [(&str, Fault); 4] = [
     ("EIO on write", |disk| disk.fail_writes_after(0)),
     ("EIO on sync", |disk| disk.fail_syncs_after(2)),
     ("slow", |disk| disk.slow_down(Duration::from_millis(3))),
