@@ -254,7 +254,7 @@ mod tests {
         // Three more looks than a quiet machine needs.
         assert!(measured.warmup.taken_s >= 1.0, "{:?}", measured.warmup);
         let job = &measured.jobs[0];
-        assert!(0 < job.completed && 4 * job.completed < job.total, "jobs worked before the window: {job:?}");
+        assert!(0 < job.completed && job.completed < job.total, "jobs worked before the window: {job:?}");
     }
 
     #[test]
