@@ -212,8 +212,7 @@ impl PlannedTest<'_> {
         let LiveTest { test, try_of, .. } = self.position;
         let mut hold = context.hold(others);
         // The windows of a pair are repeated together.
-        let is_one = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
-        hold.may_repeat = is_one && context.tries.may_repeat();
+        hold.may_repeat = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
         let waits = Arc::clone(&hold.waits);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
@@ -255,7 +254,7 @@ impl PlannedTest<'_> {
         let views = views.grown(target);
         let proof = prepared.before.proof(target, &self.work);
         let tx_per_s = measured.completed_before as f64 / measured.schedule.window_s();
-        let again = hold.repeated.map(|Repeated { by, pct, .. }| Note::WindowRepeated { by: by.check, pct, tx_per_s });
+        let again = hold.repeated.map(|Repeated { by, pct }| Note::WindowRepeated { by: by.check, pct, tx_per_s });
         let notes = sessions.into_iter().chain(again).collect();
         Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
     }

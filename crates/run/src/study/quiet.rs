@@ -117,11 +117,10 @@ pub(super) struct Hold {
     pub(super) waits: Arc<AtomicBool>,
 }
 
-/// A window that does not count: what disturbed it, %, and how long it had been held, s.
+/// A window that does not count: what disturbed it, %.
 pub(super) struct Repeated {
     pub(super) by: &'static Disturbance,
     pub(super) pct: f64,
-    pub(super) held_s: f64,
 }
 
 impl Hold {
@@ -169,7 +168,7 @@ impl Hold {
             return false;
         }
         let Some((by, pct)) = self.others.disturbed() else { return false };
-        self.repeated = Some(Repeated { by, pct, held_s: self.waited_s });
+        self.repeated = Some(Repeated { by, pct });
         self.began.get_or_insert(opened);
         (self.waited_s, self.is_looking) = (waited_s, false);
         true

@@ -47,10 +47,6 @@ pub(super) struct Tries {
     spent_s: f64,
     /// Of that, what the first try under way waited, s.
     waited_s: f64,
-    /// Of that, from the start of a window that did not count, s.
-    repeated_s: f64,
-    /// First tries that ended, what they waited before windows, s, and how many are left.
-    firsts: (u32, f64, f64),
     /// When the try before ended.
     since: Instant,
     /// Whether the machine was not quiet for as long as a try may wait, and no test since was undisturbed.
@@ -82,8 +78,6 @@ impl Tries {
             over_s: 0.0,
             spent_s: 0.0,
             waited_s: 0.0,
-            repeated_s: 0.0,
-            firsts: (0, 0.0, length.total_s() / (window_s + length.search_s()) - counting.len() as f64),
             since: Instant::now(),
             in_vain: false,
             window_s,
@@ -105,19 +99,6 @@ impl Tries {
         self.patience * (self.planned_s + self.over_s.max(0.0)) - self.spent_s
     }
 
-    /// Of [`Tries::left_s`], what tries after the first may take now, s: tests to come wait as those before did on average, which saves
-    /// more of them.
-    fn free_s(&self) -> f64 {
-        let (ended, waited_s, to_come) = self.firsts;
-        let reserved_s = if self.is_end { 0.0 } else { to_come.max(0.0) * waited_s / f64::from(ended.max(1)) };
-        self.left_s() - reserved_s
-    }
-
-    /// Whether there is time for another window of the jobs of a test.
-    pub(super) fn may_repeat(&self) -> bool {
-        self.free_s() >= self.window_s
-    }
-
     /// About how long a try like that of `windows` takes, s.
     fn try_s(&self, windows: &[&TestRecord]) -> f64 {
         windows.iter().map(|r| r.figure(column::ELAPSED_S).unwrap_or(0.0).max(self.window_s)).sum()
@@ -134,10 +115,7 @@ impl Tries {
     /// Books the time of the first try of a test, which has ended, with so many `windows`.
     fn end_first(&mut self, windows: usize) {
         let took_s = std::mem::replace(&mut self.since, Instant::now()).elapsed().as_secs_f64();
-        let waited_s = std::mem::take(&mut self.waited_s);
-        self.over_s += took_s - waited_s - windows as f64 * self.window_s - self.search_s;
-        let (ended, all_s, to_come) = self.firsts;
-        self.firsts = (ended + 1, all_s + waited_s - std::mem::take(&mut self.repeated_s), to_come - windows as f64);
+        self.over_s += took_s - std::mem::take(&mut self.waited_s) - windows as f64 * self.window_s - self.search_s;
     }
 
     /// How long the try under way may wait for a quiet machine, s.
@@ -151,12 +129,12 @@ impl Tries {
         most_s.clamp(0.0, MOST_WAIT_S)
     }
 
-    /// Next step after the tries of the test whose first window is number `first`, among `all` windows, if others may take `left_s`.
-    fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32, left_s: f64) -> Next {
+    /// Next step after the tries of the test whose first window is number `first`, among `all` windows.
+    fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
         let tries = tries(all, first);
         let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
         let measured = tries.iter().map(|windows| measured(windows)).sum();
-        next(&outcomes, measured, left_s, tries.last().map_or(0.0, |windows| self.try_s(windows)))
+        next(&outcomes, measured, self.left_s(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
     }
 }
 
@@ -194,7 +172,7 @@ impl Context<'_> {
             let first = first_of(&record);
             self.tries.due.retain(|due| *due != first);
             // The time may have gone to other tests.
-            if self.tries.next(self.windows(), first, self.tries.free_s()) != Next::Done {
+            if self.tries.next(self.windows(), first) != Next::Done {
                 break (first, record);
             }
         };
@@ -233,8 +211,6 @@ impl Context<'_> {
     /// Books what a try waited at the end of its warm-up, and a window that did not count.
     pub(super) fn book_hold(&mut self, hold: &Hold, try_of: Option<u32>) {
         self.tries.in_vain |= hold.in_vain;
-        self.tries.repeated_s =
-            hold.waited_s - hold.repeated.as_ref().map_or(hold.waited_s, |repeated| repeated.held_s);
         self.book_wait_s(hold.waited_s, try_of);
     }
 
@@ -258,7 +234,7 @@ impl Context<'_> {
         } else {
             self.tries.end_first(windows);
         }
-        if !self.tries.is_end && self.tries.next(self.windows(), first, self.tries.free_s()) == Next::AtOnce {
+        if !self.tries.is_end && self.tries.next(self.windows(), first) == Next::AtOnce {
             self.tries.due.push(first);
         }
     }
@@ -272,8 +248,7 @@ impl Context<'_> {
     fn not_done<'a>(&'a self, is_meant: impl Fn(&TestRecord) -> bool + 'a) -> impl Iterator<Item = u32> + 'a {
         let firsts = self.records.iter().filter(move |r| is_meant(r)).map(|r| r.try_of.unwrap_or(r.test));
         let is_open = |first: &u32| *first > self.tries.settled;
-        let left_s = self.tries.left_s();
-        firsts.filter(is_open).filter(move |first| self.tries.next(self.windows(), *first, left_s) != Next::Done)
+        firsts.filter(is_open).filter(|first| self.tries.next(self.windows(), *first) != Next::Done)
     }
 
     /// Whether tests of the workload `code` may be measured once more at the end.
@@ -354,10 +329,5 @@ mod tests {
         assert_eq!(tries.wait_s(), 0.0);
         tries.over_s = 100.0;
         assert!(tries.wait_s() > 9.0, "a plan that takes longer than was estimated has more of it");
-        (tries.began, tries.waited_s, tries.firsts) = (None, 4.0, (0, 0.0, 10.0));
-        tries.end_first(1);
-        assert!(!tries.may_repeat(), "nine more waits of 4 s are more than is left");
-        tries.is_end = true;
-        assert!(tries.may_repeat(), "no test is left to wait for");
     }
 }
