@@ -84,6 +84,12 @@ impl Disturbance {
         self.disturbed_from.is_some_and(|limit| pct >= limit)
     }
 
+    /// `pct` as a multiple of the threshold from which it makes a test disturbed; `None` if it never does.
+    #[must_use]
+    pub fn severity(&self, pct: f64) -> Option<f64> {
+        Some(pct / self.disturbed_from?)
+    }
+
     /// `other processes on the CPU 23 %`, if that is noted of the test of `record`.
     fn noted(&self, record: &TestRecord) -> Option<String> {
         let pct = record.figure(self.column).filter(|pct| self.is_noted(*pct))?;
@@ -102,7 +108,7 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
 /// disturbed.
 #[must_use]
 pub fn severity(record: &TestRecord) -> f64 {
-    let of = |d: &Disturbance| Some(record.figure(d.column)? / d.disturbed_from?);
+    let of = |d: &Disturbance| d.severity(record.figure(d.column)?);
     DISTURBANCES.iter().filter_map(of).fold(0.0, f64::max)
 }
 

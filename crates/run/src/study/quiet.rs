@@ -60,7 +60,8 @@ impl Others {
         shares(&mut seen, &around, None, util_pct);
         let kinds = DISTURBANCES.iter().filter_map(|kind| Some((kind, seen.figure(kind.column)?)));
         let disturbing = kinds.filter(|(kind, pct)| kind.is_disturbing(*pct));
-        disturbing.max_by(|(a, x), (b, y)| (x / a.noted_from).total_cmp(&(y / b.noted_from)))
+        disturbing
+            .max_by(|(a, x), (b, y)| a.severity(*x).partial_cmp(&b.severity(*y)).unwrap_or(std::cmp::Ordering::Equal))
     }
 }
 
@@ -185,10 +186,11 @@ mod tests {
 
     use super::*;
 
-    /// How often it was looked whether the window may start, and what ended when a window did not count.
+    /// Looks whether the window may start, each with the transactions completed by then, and what ended when a window did not count.
     #[derive(Default)]
     struct Looks {
-        looks: u32,
+        jobs: Option<Arc<Shared>>,
+        looks: Vec<u64>,
         repeats: bool,
         repeated: Vec<u64>,
     }
@@ -198,9 +200,14 @@ mod tests {
             true
         }
 
+        fn start(&mut self, _: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
+            self.jobs = Some(Arc::clone(shared));
+            Ok(())
+        }
+
         fn may_open(&mut self) -> bool {
-            self.looks += 1;
-            self.looks > 4
+            self.looks.push(self.jobs.as_ref().unwrap().completed());
+            self.looks.len() > 4
         }
 
         fn opens_again(&mut self) -> bool {
@@ -249,11 +256,12 @@ mod tests {
         let request = on_null(1);
         let mut looks = Looks::default();
         let measured = run_test(&request, &mut looks, |_| ()).unwrap();
-        assert_eq!(looks.looks, 5);
+        assert_eq!(looks.looks.len(), 5);
         // Three more looks than a quiet machine needs.
         assert!(measured.warmup.taken_s >= 1.0, "{:?}", measured.warmup);
-        let job = &measured.jobs[0];
-        assert!(0 < job.completed && job.completed < job.total, "jobs worked before the window: {job:?}");
+        let (job, looks) = (&measured.jobs[0], looks.looks);
+        assert!(looks.is_sorted_by(|a, b| a < b), "jobs work between two looks: {looks:?}");
+        assert!(0 < job.completed && job.completed <= job.total - looks[4], "{job:?} {looks:?}");
     }
 
     #[test]
