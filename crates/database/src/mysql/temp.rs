@@ -7,7 +7,6 @@
 //! nobody joins by chance, and no other user finds the name in the list of processes.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixStream;
@@ -31,31 +30,10 @@ use crate::temp::{Server, Servers, Setup, Stages, encoded};
 const SUPERUSER: &str = "root";
 /// A node is started this often if a port that was free is taken meanwhile.
 const PORT_TRIES: u32 = 3;
-/// Where distributions and archives put [`INSTALL`], relative to the server.
-const BESIDE: [&str; 4] = [".", "../bin", "../sbin", "../scripts"];
-const INSTALL: [&str; 2] = ["mariadb-install-db", "mysql_install_db"];
-/// Where distributions and archives put a server's files, relative to its `basedir`: the option that names the folder, the
-/// folders, and what is in the right one.
-const FILES: [(&str, &[&str], &str); 3] = [
-    ("lc-messages-dir", &["share", "share/mysql", "share/mariadb", "share/mysql-8.0"], "english/errmsg.sys"),
-    ("character-sets-dir", &["share/charsets", "share/mysql/charsets", "share/mariadb/charsets"], "Index.xml"),
-    ("plugin-dir", &["lib/plugin", "lib/mysql/plugin", "lib64/mysql/plugin", "lib/mariadb/plugin"], ""),
-];
 /// Way of the data to a node that joins (`wsrep_sst_rsync`).
 const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
-/// `mariadb-install-db` is a shell script. The signal that kills it with loadline does not reach the
-/// `mariadbd --bootstrap` that it starts, which ran on for up to three seconds. So an outer shell waits until
-/// loadline's pipe on its standard input is closed, at the latest by loadline's death, and kills its whole
-/// process group. Its exit status is the script's, which it reads itself: archives lose the permission to run it.
-const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; /bin/sh \"$@\" 3<&-; status=$?; \
-     kill -KILL $guard; exit $status";
-
 /// The installed programs, and what the nodes of a cluster have in common.
 pub(super) struct Installed {
-    /// `mariadb-install-db`. MySQL's server creates its data directory itself.
-    install: Option<PathBuf>,
-    /// `basedir`, if the user named the binaries; else the built-in one.
-    base: Option<PathBuf>,
     version: Version,
     cluster: Option<Cluster>,
 }
@@ -73,26 +51,8 @@ impl Stages for Installed {
         let version = Version::parse(&setup.program.version);
         version.check(&server.display().to_string())?;
         let dir = server.parent().unwrap_or(Path::new("/"));
-        let given = setup.url.bin.is_some();
-        let dirs = if given { BESIDE.map(|place| dir.join(place)).into() } else { folders(setup.product) };
-        let mut install = None;
-        if version.mariadb {
-            let programs = dirs.iter().flat_map(|dir| INSTALL.map(|name| dir.join(name)));
-            // Without `..`, for messages.
-            install = programs.filter(|path| path.is_file()).find_map(|path| path.canonicalize().ok());
-            if install.is_none() {
-                return Err(TargetError::Usage(format!(
-                    "'{}' needs '{}', which is missing (looked in {}): install it, or name the directory of a whole server with \
-                     ?bin=/dir, such as /usr/sbin",
-                    server.display(),
-                    INSTALL[0],
-                    dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", ")
-                )));
-            }
-        }
-        let base = dir.parent().filter(|_| given).map(Path::to_owned);
         let cluster = if !setup.product.providers.is_empty() { Some(Cluster::find(setup, dir)?) } else { None };
-        Ok(Installed { install, base, version, cluster })
+        Ok(Installed { version, cluster })
     }
 
     fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str> {
@@ -108,27 +68,6 @@ impl Stages for Installed {
         let logs = given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value));
         lists.extend((levels || logs).then_some("mariadb-times-commits"));
         lists
-    }
-
-    fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError> {
-        let program = self.install.as_ref().unwrap_or(&setup.program.path);
-        let make = first.arguments(&setup.product.make);
-        // MySQL makes it with the user's settings.
-        let (mut command, given) = if let Some(install) = &self.install {
-            let mut command = setup.user.command("/bin/sh", Signal::SIGKILL);
-            command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin");
-            command.args(["-c", GUARD, "loadline"]).arg(install).args(make);
-            (command, None)
-        } else {
-            let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
-            // Such as the size of a page, which cannot be changed later.
-            let lasting = |text: &String| text.starts_with("--innodb-") || text.starts_with("--lower-case-");
-            let settings_of = settings.all().map(|(name, value)| argument(&name, &value)).filter(lasting);
-            command.args(make).args(settings_of);
-            (command, Some(settings))
-        };
-        command.args(self.paths());
-        first.run(program, command, given)
     }
 
     /// A node of a cluster gets its data when it joins.
@@ -155,7 +94,7 @@ impl Stages for Installed {
         let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
         command.args(server.arguments(&setup.product.start));
         command.args(server.settings(settings).iter().map(|(name, value)| argument(name, value)));
-        command.args(self.paths());
+        command.args(setup.paths());
         Ok(command)
     }
 
@@ -167,26 +106,6 @@ impl Stages for Installed {
         });
         greeted.map_err(|e| e.to_string())
     }
-}
-
-impl Installed {
-    /// The options that lead a server to its own files, if the user named the binaries: its built-in paths are those of
-    /// the place that it was made for.
-    pub(super) fn paths(&self) -> Vec<OsString> {
-        let Some(base) = &self.base else { return Vec::new() };
-        let folder = |(name, places, holds): (&str, &[&str], &str)| {
-            let place = places.iter().map(|place| base.join(place)).find(|place| place.join(holds).exists())?;
-            Some(of_path(name, &place))
-        };
-        std::iter::once(of_path("basedir", base)).chain(FILES.into_iter().filter_map(folder)).collect()
-    }
-}
-
-/// `--name=path`, whatever bytes the path has.
-fn of_path(name: &str, path: &Path) -> OsString {
-    let mut argument = OsString::from(format!("--{name}="));
-    argument.push(path);
-    argument
 }
 
 fn argument(name: &str, value: &str) -> String {
@@ -358,12 +277,8 @@ mod tests {
     use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
     use crate::temp::settings::SERVERS;
 
-    fn installed(version: &str, base: Option<PathBuf>) -> Installed {
-        Installed { install: None, base, version: Version::parse(version), cluster: None }
-    }
-
     fn arguments(version: &str, given: &BTreeMap<String, String>) -> Vec<String> {
-        let installed = installed(version, None);
+        let installed = Installed { version: Version::parse(version), cluster: None };
         let product = if installed.version.mariadb { &SERVERS.mariadb } else { &SERVERS.mysql };
         let lists = installed.lists(false, given);
         let settings = Settings::new(product, &lists, given, product.cache_mib(8 << 30));
@@ -387,23 +302,6 @@ mod tests {
             let on = stages.iter().map(|stage| format!("--performance-schema-instrument={stage}=ON"));
             assert!(on.into_iter().all(|argument| arguments.contains(&argument)), "{version}: {arguments:?}");
         }
-    }
-
-    #[test]
-    fn a_tree_that_was_unpacked_anywhere_leads_to_its_own_files() {
-        let tree = tempfile::tempdir().unwrap();
-        for folder in ["share/mysql/english", "share/mysql/charsets", "lib/mysql/plugin"] {
-            std::fs::create_dir_all(tree.path().join(folder)).unwrap();
-        }
-        std::fs::write(tree.path().join("share/mysql/english/errmsg.sys"), "").unwrap();
-        let base = tree.path().display();
-        let expected = ["basedir=", "lc-messages-dir=/share/mysql", "plugin-dir=/lib/mysql/plugin"].map(|option| {
-            let (name, folder) = option.split_once('=').unwrap();
-            OsString::from(format!("--{name}={base}{folder}"))
-        });
-        let paths = installed("8.0.33", Some(tree.path().to_owned())).paths();
-        assert_eq!(paths, expected, "character sets without their index are not those of the server");
-        assert!(installed("8.0.33", None).paths().is_empty());
     }
 
     #[test]

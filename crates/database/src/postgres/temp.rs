@@ -79,13 +79,6 @@ impl Stages for Installed {
         Ok(blocks.filter(|_| !settings.own_cache()).map(|blocks| blocks.saturating_mul(8192)))
     }
 
-    fn make_data(&self, setup: &Setup, _: &Settings, first: &Server) -> Result<(), TargetError> {
-        let initdb = setup.program.path.with_file_name("initdb");
-        let mut command = setup.user.command(&initdb, Signal::SIGKILL);
-        command.args(first.arguments(&setup.product.make));
-        first.run(&initdb, command, None)
-    }
-
     fn join(&self, setup: &Setup, standby: &mut Server, primary: &Server) -> Result<(), TargetError> {
         standby.copy(primary, Some("standby.signal"))?;
         standby.way = (primary.sockets(), PORT);

@@ -5,9 +5,9 @@
 //! Read on in [`Servers`], then [`server`], [`owner`] and [`process`].
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
@@ -33,13 +33,19 @@ pub(crate) mod process;
 pub(crate) mod programs;
 mod server;
 pub(crate) mod settings;
-mod shared_memory;
 #[cfg(test)]
 #[cfg(feature = "servers")]
 mod tests;
 
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What makes a data folder may be a shell script, or start helpers. The signal that kills it with loadline does not reach the
+/// `mariadbd --bootstrap` or `postgres --boot` that it starts, which ran on for up to three seconds. So an outer shell waits until
+/// loadline's pipe on its standard input is closed, at the latest by loadline's death, and kills its whole
+/// process group. A script is read by the shell itself: archives lose the permission to run it.
+const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; [ -x \"$1\" ] || set -- /bin/sh \"$@\"; \
+     \"$@\" 3<&-; status=$?; kill -KILL $guard; exit $status";
 
 /// Product's own ways.
 pub(crate) trait Stages: Sized {
@@ -60,8 +66,6 @@ pub(crate) trait Stages: Sized {
         Ok(None)
     }
 
-    fn make_data(&self, setup: &Setup, settings: &Settings, first: &Server) -> Result<(), TargetError>;
-
     /// Prepares a further server, mostly by [`Server::copy`], before the first one starts.
     fn join(&self, setup: &Setup, server: &mut Server, first: &Server) -> Result<(), TargetError>;
 
@@ -78,6 +82,8 @@ pub(crate) struct Setup {
     /// The user of the server processes.
     pub(crate) user: User,
     pub(crate) program: Program,
+    /// What makes the data folder.
+    maker: PathBuf,
     pub(crate) servers: u32,
     /// Whether the further servers are replicas whose distance and levels change.
     pub(crate) levels: bool,
@@ -108,7 +114,28 @@ impl Setup {
         product.check_names(&request.settings, servers, levels)?;
         let user = User::choose(product)?;
         let program = Program::find(product, url.bin.as_deref(), &user)?;
-        Ok(Setup { product, url, user, program, servers, levels, memory: memory_bytes() / u64::from(servers) })
+        let maker = program.maker(product)?;
+        Ok(Setup { product, url, user, program, maker, servers, levels, memory: memory_bytes() / u64::from(servers) })
+    }
+
+    /// Has the data folder of `first` made.
+    fn make_data(&self, settings: &Settings, first: &Server) -> Result<(), TargetError> {
+        let Product { make, lasting, .. } = self.product;
+        let mut command = self.user.command("/bin/sh", Signal::SIGKILL);
+        command.env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/sbin");
+        command.args(["-c", GUARD, "loadline"]).arg(&self.maker).args(first.arguments(make));
+        let lasts = |name: &str| lasting.iter().any(|begin| normal(name).starts_with(begin));
+        let settings_of = settings.all().filter(|(name, _)| lasts(name));
+        command.args(settings_of.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
+        command.args(self.paths());
+        first.run(&self.maker, command, if lasting.is_empty() { None } else { Some(settings) })
+    }
+
+    /// The options that lead a server to its own files, if the user named the binaries: its built-in paths are those of
+    /// the place that it was made for.
+    pub(crate) fn paths(&self) -> Vec<OsString> {
+        let base = self.url.bin.as_deref().and_then(Path::parent);
+        base.map_or_else(Vec::new, |base| self.product.own_paths(base))
     }
 
     /// Output of the program with these arguments.
@@ -199,7 +226,7 @@ impl<S: Stages> Servers<S> {
         notes.push(place.note.clone());
         notes.extend(settings.notes());
         notes.extend(leftovers);
-        stages.make_data(&setup, &settings, &first)?;
+        setup.make_data(&settings, &first)?;
         let mut all = Servers { stages, setup, settings, notes, further: Vec::new(), first };
         for number in 1..all.setup.servers {
             let mut server = Server::create(&all.setup, &place, number)?;

@@ -1,22 +1,21 @@
 //! Who owns a private server's folder, and the end of servers whose owner is dead.
 //!
-//! The owner holds the owner file locked. Its first line says who that is; the ids of the processes that were started for the server
-//! follow, one a line. If loadline runs as root, the folder belongs to root, so the file can be trusted. It is removed last, so an
-//! interrupted removal can be repeated.
+//! The owner holds the owner file locked, which says who that is. If loadline runs as root, the folder belongs to root, so the file can
+//! be trusted. It is removed last, so an interrupted removal can be repeated.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use nix::unistd::{geteuid, getpid};
 use serde::{Deserialize, Serialize};
 
-use super::process::{Marks, group};
+use super::process::{Marks, lives};
 use super::programs::User;
 use super::settings::Product;
-use super::shared_memory;
 use crate::folder::try_lock;
 use crate::machine::boot_id;
 
@@ -24,8 +23,10 @@ pub(super) const OWNER: &str = "owner";
 pub(super) const LOG: &str = "server.log";
 /// A folder without an owner is left alone up to this age: a server may be starting in it.
 const MAX_CREATION_TIME: Duration = Duration::from_secs(60);
+/// Time for killed processes to detach from shared memory, which they do after they have lost their command line.
+const DETACH: Duration = Duration::from_secs(5);
 
-/// First line of an owner file.
+/// Content of an owner file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Owner {
     /// Process id of the owner, as information for people: it lives as long as it holds the lock.
@@ -35,14 +36,18 @@ pub(super) struct Owner {
     /// User and group that the server runs as.
     pub(super) uid: u32,
     gid: u32,
+    /// The server program.
+    #[serde(default)]
+    program: PathBuf,
 }
 
 impl Owner {
     /// Makes this process the owner of `dir` as long as the returned file is open.
-    pub(super) fn take(dir: &Path, user: &User) -> io::Result<(Owner, File)> {
+    pub(super) fn take(dir: &Path, user: &User, program: &Path) -> io::Result<(Owner, File)> {
         let locked = try_lock(&dir.join(OWNER))?;
         let mut file = locked.ok_or_else(|| io::Error::other("its lock is held by another process"))?;
-        let owner = Owner { pid: getpid().as_raw(), boot_id: boot_id(), uid: user.uid, gid: user.gid };
+        let (pid, program) = (getpid().as_raw(), program.to_owned());
+        let owner = Owner { pid, boot_id: boot_id(), uid: user.uid, gid: user.gid, program };
         // Everybody may read whose it is.
         file.set_permissions(Permissions::from_mode(0o644))?;
         file.write_all(format!("{}\n", serde_json::to_string(&owner)?).as_bytes())?;
@@ -59,26 +64,38 @@ impl Owner {
         }
     }
 
-    /// Processes that were started for the server in `dir`; none if they were of another boot.
-    pub(super) fn started(&self, dir: &Path) -> Vec<i32> {
-        let text = std::fs::read_to_string(dir.join(OWNER)).unwrap_or_default();
-        if self.boot_id == boot_id() { text.lines().filter_map(|pid| pid.parse().ok()).collect() } else { Vec::new() }
+    /// Ends the processes of the server in `dir` and has its shared memory freed; returns whether anything still ran.
+    pub(super) fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
+        let marks = Marks { name: name(dir), uid: self.uid };
+        let ran = !marks.running().is_empty();
+        marks.end_all(&product.end)?;
+        self.free_memory(product, dir);
+        Ok(ran)
     }
 
-    /// Ends the processes of the server in `dir` and removes its shared memory; returns whether anything still ran.
-    pub(super) fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
-        let mut started = self.started(dir);
-        let marks = Marks { name: name(dir), uid: self.uid, started: &started };
-        let found: Vec<i32> = marks.running().iter().map(|pid| pid.as_raw()).collect();
-        // A helper of initdb leaves shared memory if it is killed, and this process may be killed before it has removed it.
-        if let Ok(mut file) = OpenOptions::new().append(true).open(dir.join(OWNER)) {
-            let _ = file.write_all(found.iter().map(|pid| format!("{pid}\n")).collect::<String>().as_bytes());
+    /// A PostgreSQL that was killed leaves its lock file, a System V segment and POSIX segments. One that takes the data folder again
+    /// removes them.
+    fn free_memory(&self, product: &Product, dir: &Path) {
+        let (data, deadline) = (dir.join("data"), Instant::now() + DETACH);
+        if product.free.is_empty() || self.boot_id != boot_id() || !data.join("postmaster.pid").exists() {
+            return;
         }
-        marks.end_all(&product.end)?;
-        let ran = !found.is_empty();
-        started.extend(found);
-        shared_memory::remove(&started, &User::of_ids(self.uid, self.gid));
-        Ok(ran)
+        let user = User::of_ids(self.uid, self.gid);
+        let frees = |first: &Vec<String>| {
+            let mut command = user.command(&self.program, Signal::SIGKILL);
+            command.args(first).arg("-D").arg(&data).args(["-c", "config_file=/dev/null"]);
+            command.output().is_ok_and(|output| output.status.success())
+        };
+        while !product.free.iter().any(frees) {
+            if Instant::now() >= deadline {
+                let (data, program) = (data.display(), self.program.display());
+                log::warn!(
+                    "{program} cannot remove the shared memory of a killed private server in {data}: see `ipcs -m`"
+                );
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Stops the server in `dir` and removes the folder; returns whether anything still ran.
@@ -154,7 +171,7 @@ fn examine(product: &Product, dir: &Path) -> io::Result<Option<String>> {
     let (shown, foreign) = (dir.display(), metadata.uid() != geteuid().as_raw());
     let owner = match Owner::read(dir) {
         // Its owner file cannot be trusted: in a folder such as /var/tmp anybody can create one.
-        Ok(Some(owner)) if foreign && (owner.boot_id != boot_id() || group(owner.pid).is_none()) => {
+        Ok(Some(owner)) if foreign && (owner.boot_id != boot_id() || !lives(owner.pid)) => {
             return Ok(Some(format!(
                 "left '{shown}' alone: it belongs to the user with uid {}, who can remove it with `loadline clean`",
                 metadata.uid()
@@ -186,19 +203,4 @@ fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata
     std::fs::remove_file(dir.join(OWNER))?;
     std::fs::remove_dir(dir)?;
     Ok(Some(format!("removed '{}', an unfinished private {} server", dir.display(), product.name)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn process_ids_are_those_of_a_boot() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut owner, mut file) = Owner::take(dir.path(), &User::of_ids(1, 2)).unwrap();
-        file.write_all(b"12\n345\n").unwrap();
-        assert_eq!(owner.started(dir.path()), [12, 345]);
-        owner.boot_id.push('x');
-        assert!(owner.started(dir.path()).is_empty());
-    }
 }

@@ -1,7 +1,7 @@
 //! A server's processes: the child that loadline starts, and whatever still runs of a server after either was killed.
 //!
 //! Those are recognised by `/proc/PID/cmdline` and its owner, which everybody may read: root in a container may have no access to
-//! the other files of another user's processes.
+//! the other files of another user's processes. Helpers of initdb have no mark, but die with loadline (`GUARD` of [`super`]).
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -36,7 +36,7 @@ impl Child {
 
     /// Whether it runs. It is not reaped, so that its process id stays valid.
     pub(crate) fn runs(&self) -> bool {
-        group(self.pid().as_raw()).is_some()
+        lives(self.pid().as_raw())
     }
 
     /// How it ended, if it has.
@@ -71,8 +71,6 @@ pub(crate) struct Marks<'a> {
     /// Unique name of the folder.
     pub(crate) name: &'a str,
     pub(crate) uid: u32,
-    /// Processes that loadline started for it in this boot: their process groups have the same ids.
-    pub(crate) started: &'a [i32],
 }
 
 impl Marks<'_> {
@@ -82,9 +80,8 @@ impl Marks<'_> {
             .filter_map(|entry| {
                 let pid = entry.file_name().to_str()?.parse().ok()?;
                 let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
-                let of_ours = || group(pid).is_some_and(|group| self.started.contains(&group));
-                let is_its = belongs(&String::from_utf8_lossy(&cmdline), self.name, of_ours)
-                    && entry.metadata().ok()?.uid() == self.uid;
+                let is_its =
+                    belongs(&String::from_utf8_lossy(&cmdline), self.name) && entry.metadata().ok()?.uid() == self.uid;
                 is_its.then_some(Pid::from_raw(pid))
             })
             .collect()
@@ -108,40 +105,31 @@ impl Marks<'_> {
     }
 }
 
-/// Whether a process with this command line is of the server whose folder has this name. `of_ours`: whether it is in the process group
-/// of one that loadline started, which is all that tells whose an initdb's helper is.
-fn belongs(cmdline: &str, name: &str, of_ours: impl Fn() -> bool) -> bool {
-    // The title of PostgreSQL's processes, because of the setting cluster_name.
-    if cmdline.starts_with(&format!("postgres: {name}: ")) {
-        return true;
-    }
+/// Programs of which one is in each command line of a server's: the servers, and what makes their data or brings data to a node.
+const PROGRAMS: [&str; 8] =
+    ["postgres", "initdb", "mariadbd", "mysqld", "mariadb-install-db", "mysql_install_db", "wsrep_sst_", "rsync"];
+
+/// Whether a process with this command line is of the server whose folder has this name: it has the title of PostgreSQL's processes,
+/// because of the setting cluster_name, or one of [`PROGRAMS`] got the data folder.
+fn belongs(cmdline: &str, name: &str) -> bool {
     let data = format!("/{name}/data");
-    let has = |words: &[&str]| words.iter().any(|word| cmdline.contains(word));
-    let args: Vec<&str> = cmdline.split('\0').collect();
-    let program = args[0];
-    let postmaster = program.ends_with("/postgres")
-        && args.get(1) == Some(&"-D")
-        && args.get(2).is_some_and(|folder| folder.ends_with(&data));
-    let is_data = |arg: &&str| arg.starts_with("--datadir=") && arg.ends_with(&data);
-    // Also `mariadb-install-db`, which feeds a `mariadbd --bootstrap`.
-    let mysqld = has(&["mariadbd", "mysqld", "install-db", "install_db"]) && args.iter().any(is_data);
-    // Brings the data of another node of a cluster there.
-    let snapshot = has(&["wsrep_sst_", "rsync"]) && cmdline.contains(&format!("{data}/"));
-    // Directly or through a shell.
-    let helper = program.ends_with("/initdb") || has(&["--boot", "--single", "--check"]) && has(&["postgres"]);
-    postmaster || mysqld || snapshot || helper && of_ours()
+    let is_data = |arg: &str| arg.ends_with(&data) || arg.contains(&format!("{data}/"));
+    let is_program =
+        |arg: &str| PROGRAMS.iter().any(|p| arg.rsplit('/').next().is_some_and(|file| file.starts_with(p)));
+    let args = || cmdline.split('\0');
+    cmdline.starts_with(&format!("postgres: {name}: "))
+        || args().any(is_data) && args().any(|arg| is_program(arg) && !is_data(arg))
 }
 
-/// Group of a process; `None` if there is none or it is a zombie.
-pub(crate) fn group(pid: i32) -> Option<i32> {
-    group_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+/// Whether a process runs: it is neither gone nor a zombie.
+pub(crate) fn lives(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| lives_in(&stat))
 }
 
-fn group_in(stat: &str) -> Option<i32> {
+fn lives_in(stat: &str) -> bool {
     // The name (field 2) may contain spaces and parentheses: it ends at the last one.
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    fields.next().filter(|state| !matches!(*state, "Z" | "X" | "x"))?;
-    fields.nth(1)?.parse().ok()
+    let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X" | "x"))
 }
 
 #[cfg(test)]
@@ -151,17 +139,15 @@ mod tests {
 
     #[test]
     fn only_its_own_processes_are_found() {
-        for (cmdline, of_ours, expected) in cases::<(String, bool, bool)>("own-processes") {
-            assert_eq!(belongs(&cmdline.replace(' ', "\0"), "loadline-abc", || of_ours), expected, "{cmdline}");
+        for (cmdline, expected) in cases::<(String, bool)>("own-processes") {
+            assert_eq!(belongs(&cmdline.replace(' ', "\0"), "loadline-abc"), expected, "{cmdline}");
         }
-        assert!(belongs("postgres: loadline-abc: checkpointer \0", "loadline-abc", || false));
-        assert!(!belongs("postgres: loadline-abcd: checkpointer \0", "loadline-abc", || true));
+        assert!(belongs("postgres: loadline-abc: checkpointer \0", "loadline-abc"));
+        assert!(!belongs("postgres: loadline-abcd: checkpointer \0", "loadline-abc"));
     }
 
     #[test]
     fn stat_of_a_process_with_spaces_in_its_name() {
-        assert_eq!(group_in("7 (a b) c) S 4 5 6"), Some(5));
-        assert_eq!(group_in("7 (a b) c) Z 4 5 6"), None);
-        assert_eq!(group_in(""), None);
+        assert!(lives_in("7 (a b) c) S 4 5 6") && !lives_in("7 (a b) c) Z 4 5 6") && !lives_in(""));
     }
 }

@@ -151,6 +151,24 @@ impl Program {
         )))
     }
 
+    /// What makes a data folder: the first of `maker` in one of the folders `beside` this server, or itself.
+    pub(super) fn maker(&self, product: &Product) -> Result<PathBuf, TargetError> {
+        let Some(name) = product.maker.first() else { return Ok(self.path.clone()) };
+        let dir = self.path.parent().unwrap_or(Path::new("/"));
+        let dirs: Vec<PathBuf> = product.beside.iter().map(|place| dir.join(place)).collect();
+        let programs = dirs.iter().flat_map(|dir| product.maker.iter().map(move |name| dir.join(name)));
+        // Without `..`, for messages.
+        programs.filter(|path| path.is_file()).find_map(|path| path.canonicalize().ok()).ok_or_else(|| {
+            TargetError::Usage(format!(
+                "'{}' needs '{name}', which is missing (looked in {}): install it, or name the directory of a whole server with \
+                 ?bin=/dir, such as {}",
+                self.path.display(),
+                dirs.iter().map(|dir| dir.display().to_string()).collect::<Vec<_>>().join(", "),
+                product.bin
+            ))
+        })
+    }
+
     /// Asks the program for its version, as the server's user: that shows whether the user can run it.
     fn ask(path: &Path, user: &User) -> Result<Program, TargetError> {
         let failed = |why: String| {

@@ -7,17 +7,16 @@ use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use nix::unistd::{Pid, getpid};
+use nix::unistd::Pid;
 
 use super::Setup;
-use super::owner::{LOG, OWNER, Owner, name, outside};
+use super::owner::{LOG, Owner, name, outside};
 use super::place::{Location, free_bytes};
 use super::process::Child;
 use super::programs::{User, cannot_run};
@@ -72,7 +71,7 @@ impl Server {
             .tempdir_in(&place.parent)
             .map_err(failed)?;
         // If this fails, `TempDir` removes the folder; later `Server` does.
-        let (owner, lock) = Owner::take(dir.path(), user).map_err(failed)?;
+        let (owner, lock) = Owner::take(dir.path(), user, &setup.program.path).map_err(failed)?;
         let server = Server {
             name: format!("{}{}", product.server, number + u32::from(product.counts_all)),
             number,
@@ -159,10 +158,8 @@ impl Server {
         given: Option<&Settings>,
     ) -> Result<(), TargetError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Helpers of initdb do not die with loadline, and only their process group identifies them.
-        self.note_process(&mut command)?;
         let ended = command.spawn().and_then(|mut child| {
-            // Stays open until it ends: MariaDB's script is killed when it is closed.
+            // Stays open until it ends: it is killed when this is closed.
             let _open = child.stdin.take();
             child.wait_with_output()
         });
@@ -204,7 +201,6 @@ impl Server {
         let logs = opened.and_then(|log| Ok((log.try_clone()?, log)));
         let (stdout, stderr) = logs.map_err(|e| self.product.cannot_use(&path, &e))?;
         command.stdout(stdout).stderr(stderr);
-        self.note_process(&mut command)?;
         self.child = Some(Child::spawn(command).map_err(|e| cannot_run(&program, &e))?);
         Ok(())
     }
@@ -245,27 +241,6 @@ impl Server {
 
     pub(crate) fn runs(&self) -> bool {
         self.child.as_ref().is_some_and(Child::runs)
-    }
-
-    /// Has the process of `command` write its id into the owner file before it becomes the program: whoever cleans up finds its process
-    /// group and its shared memory, whenever it or loadline is killed. The ids need not be synced, because they are valid in this
-    /// boot only.
-    #[allow(unsafe_code)]
-    pub(crate) fn note_process(&self, command: &mut Command) -> Result<(), TargetError> {
-        let path = self.dir.join(OWNER);
-        let opened = OpenOptions::new().append(true).open(&path);
-        let mut started = opened.map_err(|e| self.product.cannot_use(&path, &e))?;
-        // SAFETY: between fork and exec only system calls are made, and no memory is allocated: the line is on the stack.
-        unsafe {
-            command.pre_exec(move || {
-                let mut line = [0_u8; 16];
-                let mut rest = &mut line[..];
-                writeln!(rest, "{}", getpid().as_raw())?;
-                let unused = rest.len();
-                started.write_all(&line[..line.len() - unused])
-            });
-        }
-        Ok(())
     }
 
     /// Writes a file that the server's user can read, and no other but root.

@@ -1,6 +1,7 @@
 //! Reads `servers.toml`, which describes the products, and combines loadline's settings with the user's.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -53,7 +54,17 @@ pub(crate) struct Product {
     #[serde(default)]
     pub(crate) check: Vec<String>,
     pub(super) list: Vec<String>,
-    pub(crate) make: Vec<String>,
+    #[serde(default)]
+    pub(super) free: Vec<Vec<String>>,
+    #[serde(default)]
+    pub(super) maker: Vec<String>,
+    #[serde(default)]
+    pub(super) beside: Vec<String>,
+    pub(super) make: Vec<String>,
+    #[serde(default)]
+    pub(super) lasting: Vec<String>,
+    #[serde(default)]
+    pub(super) own_files: Vec<(String, Vec<String>, String)>,
     pub(crate) start: Vec<String>,
     #[serde(default)]
     pub(crate) option_file: String,
@@ -129,6 +140,21 @@ impl Product {
     pub(crate) fn cache_mib(&self, memory: u64) -> u64 {
         let Cache { step_mib, least_mib, most_mib, .. } = &self.cache;
         (memory / 8 / MIB / step_mib * step_mib).clamp(*least_mib, *most_mib)
+    }
+
+    /// The options for the server's files in the tree `base`, whatever bytes the path has.
+    pub(super) fn own_paths(&self, base: &Path) -> Vec<OsString> {
+        let option = |name: &str, path: &Path| {
+            let mut option = OsString::from(format!("--{name}="));
+            option.push(path);
+            option
+        };
+        let folder = |(name, places, holds): &(String, Vec<String>, String)| {
+            let place = places.iter().map(|place| base.join(place)).find(|place| place.join(holds).exists())?;
+            Some(option(name, &place))
+        };
+        let base = self.own_files.first().map(|_| option("basedir", base));
+        base.into_iter().chain(self.own_files.iter().filter_map(folder)).collect()
     }
 
     pub(super) fn cannot_use(&self, path: &Path, e: &io::Error) -> TargetError {
@@ -350,6 +376,24 @@ mod tests {
             let product = products.into_iter().find(|p| p.scheme == scheme).unwrap();
             assert_eq!(product.cause(&log), cause);
         }
+    }
+
+    #[test]
+    fn a_tree_that_was_unpacked_anywhere_leads_to_its_own_files() {
+        let tree = tempfile::tempdir().unwrap();
+        for folder in ["share/mysql/english", "share/mysql/charsets", "lib/mysql/plugin"] {
+            std::fs::create_dir_all(tree.path().join(folder)).unwrap();
+        }
+        std::fs::write(tree.path().join("share/mysql/english/errmsg.sys"), "").unwrap();
+        let base = tree.path().display();
+        let expected = ["basedir=", "lc-messages-dir=/share/mysql", "plugin-dir=/lib/mysql/plugin"].map(|option| {
+            let (name, folder) = option.split_once('=').unwrap();
+            OsString::from(format!("--{name}={base}{folder}"))
+        });
+        let paths = |product: &Product| product.own_paths(tree.path());
+        assert_eq!(paths(&SERVERS.mysql), expected, "character sets without their index are not those of the server");
+        assert_eq!(paths(&SERVERS.mariadb), expected);
+        assert!(paths(&SERVERS.postgres).is_empty());
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! Tests with real servers: start, stop, kill of either side, leftovers.
 
-use std::collections::BTreeSet;
 use std::fs::{DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -11,8 +9,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::owner::{OWNER, Owner};
-use super::process::{Marks, group};
+use super::owner::OWNER;
+use super::process::{Marks, lives};
 use super::settings::SERVERS;
 use super::*;
 use crate::target::Target;
@@ -55,13 +53,26 @@ fn folders(scratch: &Path) -> Vec<PathBuf> {
     entries(scratch).into_iter().filter(|path| path.is_dir()).collect()
 }
 
-fn started(scratch: &Path) -> Vec<i32> {
-    let of_dir = |dir: PathBuf| Some(Owner::read(&dir).ok()??.started(&dir));
-    folders(scratch).into_iter().filter_map(of_dir).flatten().collect()
+/// Process of the server or the helper of initdb that has the data folder in `dir`.
+fn postmaster(dir: &Path) -> Option<i32> {
+    // That of a helper is negative.
+    std::fs::read_to_string(dir.join("data/postmaster.pid")).ok()?.lines().next()?.parse().ok().map(i32::abs)
 }
 
-fn lives(pid: i32) -> bool {
-    group(pid).is_some()
+fn postmasters(scratch: &Path) -> Vec<i32> {
+    folders(scratch).iter().filter_map(|dir| postmaster(dir)).collect()
+}
+
+/// Processes of the servers in these folders.
+fn running(product: &Product, dirs: &[PathBuf]) -> Vec<Pid> {
+    let uid = User::choose(product).unwrap().uid;
+    dirs.iter().flat_map(|dir| Marks { name: dir.file_name().unwrap().to_str().unwrap(), uid }.running()).collect()
+}
+
+fn kill_all(pids: &[Pid]) {
+    for pid in pids {
+        let _ = kill(*pid, Signal::SIGKILL);
+    }
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -72,13 +83,6 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// The owner of the server in `dir`, and the server's process.
-fn server_in(dir: &Path) -> (Owner, i32) {
-    let owner = Owner::read(dir).unwrap().unwrap();
-    let postmaster = *owner.started(dir).last().unwrap();
-    (owner, postmaster)
-}
-
 /// System V segments of these creators.
 fn segments_of(creators: &[i32]) -> usize {
     let table = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
@@ -86,14 +90,16 @@ fn segments_of(creators: &[i32]) -> usize {
     table.lines().filter(|line| creator(line).is_some_and(|pid| creators.contains(&pid))).count()
 }
 
-/// Files of shared memory that processes of the server's user map.
-fn mapped(pids: &str) -> BTreeSet<PathBuf> {
+/// Files of shared memory that no process of the server's user maps, but those of `before`.
+fn orphans(before: &[PathBuf]) -> bool {
     let user = User::choose(&SERVERS.postgres).unwrap();
-    let command = format!("cat /proc/{pids}/maps 2>/dev/null");
-    let maps = user.command("sh", Signal::SIGKILL).args(["-c", &command]).output().unwrap().stdout;
-    let maps = String::from_utf8_lossy(&maps).into_owned();
-    let file = |line: &str| line.find("/dev/shm/PostgreSQL.").map(|at| PathBuf::from(line[at..].trim_end()));
-    maps.lines().filter_map(file).collect()
+    let maps = user.command("sh", Signal::SIGKILL).args(["-c", "cat /proc/[0-9]*/maps 2>/dev/null"]).output().unwrap();
+    let maps = String::from_utf8_lossy(&maps.stdout);
+    let is_orphan = |file: &PathBuf| {
+        let file = file.to_str().unwrap();
+        file.contains("PostgreSQL.") && !maps.contains(file)
+    };
+    entries(Path::new("/dev/shm")).iter().any(|file| is_orphan(file) && !before.contains(file))
 }
 
 #[test]
@@ -116,7 +122,7 @@ fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     let settings = [("wal_buffers", "8MB"), ("event_source", "it's 'here'")];
     let server = open(scratch.path(), &settings);
     let [dir] = &entries(scratch.path())[..] else { panic!("{:?}", entries(scratch.path())) };
-    let (_, postmaster) = server_in(dir);
+    let postmaster = postmaster(dir).unwrap();
     assert!(lives(postmaster));
     let notes = server.info().unwrap().notes.join("\n");
     for part in ["private PostgreSQL 1", "next to the results", "max_connections=300", "event_source=it's 'here'"] {
@@ -141,29 +147,6 @@ fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
     assert!(!lives(postmaster));
     assert_eq!(segments_of(&[postmaster]), 0);
-}
-
-#[test]
-fn a_server_that_was_killed_leaves_nothing() {
-    let scratch = scratch();
-    let server = open(scratch.path(), &[]);
-    let dir = entries(scratch.path()).remove(0);
-    let (owner, postmaster) = server_in(&dir);
-    // Its processes create more shared memory when they begin to work.
-    std::thread::sleep(Duration::from_millis(700));
-    let name = dir.file_name().unwrap().to_str().unwrap();
-    let processes = Marks { name, uid: owner.uid, started: &[] }.running();
-    assert!(processes.len() > 3, "{}", processes.len());
-    let files: BTreeSet<PathBuf> = processes.iter().flat_map(|pid| mapped(&pid.to_string())).collect();
-    kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
-    wait_until("the server ends", || !lives(postmaster));
-    assert!(!files.is_empty() && files.iter().all(|file| file.exists()), "{files:?}");
-    assert_eq!(segments_of(&[postmaster]), 1);
-    drop(server);
-    assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
-    assert!(!files.iter().any(|file| file.exists()), "{files:?}");
-    // It is destroyed when the last process ends.
-    wait_until("the segment is destroyed", || segments_of(&[postmaster]) == 0);
 }
 
 #[test]
@@ -210,55 +193,108 @@ fn owner(url: &str, replicas: u32, scratch: &Path) -> std::process::Child {
     owner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
+/// The servers that an owner has when it is killed.
+struct Case {
+    product: &'static Product,
+    url: &'static str,
+    replicas: u32,
+}
+
+fn postgres(replicas: u32) -> Case {
+    Case { product: &SERVERS.postgres, url: "postgres-temp:", replicas }
+}
+
+/// Who is killed, in this order.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Killed {
+    Owner,
+    OwnerThenServers,
+    /// The owner sees it for so many ms.
+    ServersThenOwner(u64),
+}
+
+/// Kills what has been started at `moment`, cleans, and returns what cleaning says. Nothing is left.
+fn kill_and_clean(case: &Case, killed: Killed, moment: impl FnOnce(&Path), what: &str) -> Vec<String> {
+    let scratch = scratch();
+    let before = entries(Path::new("/dev/shm"));
+    let mut owner = owner(case.url, case.replicas, scratch.path());
+    moment(scratch.path());
+    let folders = || folders(scratch.path());
+    let (mut dirs, mut pids) = (folders(), postmasters(scratch.path()));
+    if let Killed::ServersThenOwner(ms) = killed {
+        kill_all(&running(case.product, &dirs));
+        std::thread::sleep(Duration::from_millis(ms));
+        (dirs, pids) = (folders(), [pids, postmasters(scratch.path())].concat());
+    }
+    let mut request = request(scratch.path(), &[]);
+    request.url = case.url.to_owned();
+    let clean = || clean_leftovers(case.product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
+    if killed == Killed::Owner {
+        assert_eq!(clean(), Vec::<String>::new(), "a living owner's servers are not touched, {what}");
+    }
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    dirs.extend(folders());
+    pids.extend(postmasters(scratch.path()));
+    if killed == Killed::OwnerThenServers {
+        kill_all(&running(case.product, &dirs));
+    }
+    // What brings data to a node of a cluster ends by cleaning only.
+    if !case.url.starts_with("galera") {
+        wait_until(&format!("all die with their owner, {what}"), || running(case.product, &dirs).is_empty());
+    }
+    let mut done = clean();
+    for dir in folders() {
+        // Without an owner file it might be in the making.
+        assert!(entries(&dir).iter().all(|file| file.ends_with(OWNER)), "{what}");
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
+        std::fs::File::open(&dir).unwrap().set_modified(long_ago).unwrap();
+    }
+    done.extend(clean());
+    assert_eq!(folders(), Vec::<PathBuf>::new(), "{what}");
+    assert_eq!(running(case.product, &dirs), [], "{what}");
+    assert_eq!(segments_of(&pids), 0, "{what}");
+    // Those of other servers on this machine come and go.
+    wait_until(&format!("shared memory is removed, {what}"), || !orphans(&before));
+    done
+}
+
+/// Waits until one of the servers has shared memory.
+fn has_memory(scratch: &Path) {
+    wait_until("a server has shared memory", || segments_of(&postmasters(scratch)) > 0);
+}
+
 #[test]
 fn a_killed_owner_leaves_nothing() {
-    let scratch = scratch();
-    let mut killed = owner("postgres-temp:", 1, scratch.path());
-    wait_until("the owner has a server", || scratch.path().join("ready").exists());
-    std::fs::remove_file(scratch.path().join("ready")).unwrap();
-    // A primary and its standby, each with a folder of its own.
-    let dirs = entries(scratch.path());
-    let servers: Vec<(Owner, i32)> = dirs.iter().map(|dir| server_in(dir)).collect();
-    assert!(servers.len() == 2 && servers.iter().all(|(owner, _)| owner.pid == killed.id().cast_signed()));
-    let run = || servers.iter().filter(|(_, postmaster)| lives(*postmaster)).count();
-    let request = request(scratch.path(), &[]);
-    assert_eq!(clean(&request), Vec::<String>::new());
-    assert_eq!(run(), 2);
+    let ready = |scratch: &Path| wait_until("the owner has servers", || scratch.join("ready").exists());
+    let removed = kill_and_clean(&postgres(1), Killed::Owner, ready, "a primary and its standby");
+    assert!(removed.len() == 2 && removed.iter().all(|line| line.starts_with("removed '")), "{removed:?}");
+    kill_and_clean(&postgres(0), Killed::OwnerThenServers, has_memory, "before it is ready");
+    kill_and_clean(&postgres(0), Killed::ServersThenOwner(0), has_memory, "before it is ready, its server first");
+}
 
-    killed.kill().unwrap();
-    assert_eq!(killed.wait().unwrap().signal(), Some(9));
-    wait_until("the servers die with their owner", || run() == 0);
-    assert!(dirs.iter().all(|dir| dir.join("data").exists()));
+#[test]
+fn a_server_that_was_killed_leaves_nothing_and_a_foreign_file_stays() {
+    let (scratch, before) = (scratch(), entries(Path::new("/dev/shm")));
+    let server = open(scratch.path(), &[]);
+    let dirs = entries(scratch.path());
+    let postmaster = postmaster(&dirs[0]).unwrap();
+    // Its processes create more shared memory when they begin to work.
+    std::thread::sleep(Duration::from_millis(700));
+    let processes = running(&SERVERS.postgres, &dirs);
+    assert!(processes.len() > 3, "{}", processes.len());
+    kill_all(&processes);
+    wait_until("the server ends", || running(&SERVERS.postgres, &dirs).is_empty());
+    assert!(orphans(&before) && segments_of(&[postmaster]) == 1);
     // Looks like one of loadline's, but contains a foreign file.
     let foreign = scratch.path().join("loadline-pg-mine");
     std::fs::create_dir(&foreign).unwrap();
     std::fs::write(foreign.join("letter"), "dear").unwrap();
-    let removed = clean(&request);
-    assert_eq!(removed.len(), 2, "{removed:?}");
-    for dir in dirs {
-        assert!(removed.iter().any(|line| line.starts_with(&format!("removed '{}'", dir.display()))), "{removed:?}");
-    }
+    drop(server);
+    assert_eq!(clean(&request(scratch.path(), &[])), Vec::<String>::new());
     assert!(foreign.join("letter").exists());
     assert_eq!(entries(scratch.path()), [foreign]);
-}
-
-#[test]
-fn a_server_killed_before_it_is_ready_leaves_nothing() {
-    let scratch = scratch();
-    let mut owner = owner("postgres-temp:", 0, scratch.path());
-    while segments_of(&started(scratch.path())) == 0 {
-        assert!(owner.try_wait().unwrap().is_none(), "its server has no shared memory");
-    }
-    let started = started(scratch.path());
-    let postmaster = *started.last().unwrap();
-    let files = mapped(&postmaster.to_string());
-    kill(Pid::from_raw(postmaster), Signal::SIGKILL).unwrap();
-    owner.kill().unwrap();
-    owner.wait().unwrap();
-    clean(&request(scratch.path(), &[]));
-    assert_eq!(segments_of(&started), 0);
-    assert!(!files.iter().any(|file| file.exists()), "{files:?}");
-    assert_eq!(folders(scratch.path()), Vec::<PathBuf>::new());
+    wait_until("its memory is removed", || !orphans(&before) && segments_of(&[postmaster]) == 0);
 }
 
 /// A script stands for `mariadb-install-db` whose child would go on for long.
@@ -276,13 +312,12 @@ fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
     request.url = format!("mariadb-temp:?bin={}", bin.path().display());
     let mut killed = owner(&request.url, 0, scratch.path());
     wait_until("the child runs", || made.exists());
-    let [dir] = &entries(scratch.path())[..] else { panic!("{:?}", entries(scratch.path())) };
-    let uid = User::choose(&SERVERS.mariadb).unwrap().uid;
-    let marks = Marks { name: dir.file_name().unwrap().to_str().unwrap(), uid, started: &[] };
-    assert!(!marks.running().is_empty());
+    let dirs = entries(scratch.path());
+    let runs = || !running(&SERVERS.mariadb, &dirs).is_empty();
+    assert!(runs());
     killed.kill().unwrap();
     killed.wait().unwrap();
-    wait_until("all die with their owner", || marks.running().is_empty());
+    wait_until("all die with their owner", || !runs());
     assert_eq!(clean_leftovers(&SERVERS.mariadb, &request).unwrap().len(), 1);
     assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
 }
@@ -298,71 +333,18 @@ fn nothing_is_left_by_kills_at_any_moment() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % limit
     };
-    let targets = [
-        // Slowest start, ms: kills are spread over a little more than that.
-        (&SERVERS.postgres, "postgres-temp:", 0, 3000),
-        (&SERVERS.mariadb, "mariadb-temp:", 0, 5000),
-        (&SERVERS.postgres, "postgres-temp:", 1, 5000),
-        (&SERVERS.galera, "galera-temp:?nodes=2", 0, 12_000),
-    ];
+    let mariadb = Case { product: &SERVERS.mariadb, url: "mariadb-temp:", replicas: 0 };
+    let galera = Case { product: &SERVERS.galera, url: "galera-temp:?nodes=2", replicas: 0 };
+    // Slowest start, ms: kills are spread over a little more than that.
+    let cases = [(postgres(0), 3000), (mariadb, 5000), (postgres(1), 5000), (galera, 12_000)];
     for round in 0..number(KILLS).unwrap_or(200) {
         // Mostly PostgreSQL, which has shared memory.
-        let (product, url, replicas, most) = targets[[0, 2, 0, 1, 0, 2, 0, 3][round as usize % 8]];
-        let (delay, first) = (below(most), below(3));
-        let what = format!("seed {seed}, round {round}, {url}, {replicas} replicas, {delay} ms, {first}");
-        let scratch = scratch();
-        let before: BTreeSet<PathBuf> = entries(Path::new("/dev/shm")).into_iter().collect();
-        let mut owner = owner(url, replicas, scratch.path());
-        std::thread::sleep(Duration::from_millis(delay));
-        // 0: the owner only; 1: then what it started; 2: that first, while the owner sees it.
-        let mut pids = started(scratch.path());
-        let kill_servers = |pids: &[i32]| {
-            for pid in pids {
-                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
-            }
-        };
-        if first == 2 {
-            kill_servers(&pids);
-            std::thread::sleep(Duration::from_millis(below(300)));
-            pids.extend(started(scratch.path()));
-        }
-        owner.kill().unwrap();
-        owner.wait().unwrap();
-        pids.extend(started(scratch.path()));
-        if first == 1 {
-            kill_servers(&pids);
-        }
-        let folders = || folders(scratch.path());
-        let name = |dir: PathBuf| dir.file_name().unwrap().to_str().unwrap().to_owned();
-        let (names, uid) = (folders().into_iter().map(name).collect::<Vec<_>>(), User::choose(product).unwrap().uid);
-        let left = || names.iter().flat_map(|name| Marks { name, uid, started: &pids }.running()).collect::<Vec<_>>();
-        // What brings data to a node of a cluster ends by cleaning only.
-        if !url.starts_with("galera") {
-            wait_until(&format!("all die with their owner, {what}"), || left().is_empty());
-        }
-        let mut request = request(scratch.path(), &[]);
-        request.url = url.to_owned();
-        let clean = || clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
-        clean();
-        for dir in folders() {
-            // Without an owner file it might be in the making.
-            assert!(entries(&dir).iter().all(|file| file.ends_with(OWNER)), "{what}");
-            let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
-            std::fs::File::open(&dir).unwrap().set_modified(long_ago).unwrap();
-        }
-        clean();
-        assert_eq!(folders(), Vec::<PathBuf>::new(), "{what}");
-        assert!(left().is_empty(), "{what}: {:?}", left());
-        assert_eq!(segments_of(&pids), 0, "{what}");
-        let orphans = || {
-            let mapped = mapped("[0-9]*");
-            let mut files = entries(Path::new("/dev/shm")).into_iter();
-            files.any(|file| {
-                file.to_str().unwrap().contains("PostgreSQL.") && !before.contains(&file) && !mapped.contains(&file)
-            })
-        };
-        // Those of other servers on this machine come and go.
-        wait_until(&format!("shared memory is removed, {what}"), || !orphans());
+        let (case, most) = &cases[[0, 2, 0, 1, 0, 2, 0, 3][round as usize % 8]];
+        let (delay, seen) = (below(*most), below(300));
+        let killed = [Killed::Owner, Killed::OwnerThenServers, Killed::ServersThenOwner(seen)][below(3) as usize];
+        let what =
+            format!("seed {seed}, round {round}, {}, {} replicas, {delay} ms, {killed:?}", case.url, case.replicas);
+        kill_and_clean(case, killed, |_| std::thread::sleep(Duration::from_millis(delay)), &what);
     }
 }
 
@@ -371,7 +353,7 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let scratch = scratch();
     let server = open(scratch.path(), &[]);
     let dir = entries(scratch.path()).remove(0);
-    let (_, postmaster) = server_in(&dir);
+    let postmaster = postmaster(&dir).unwrap();
     // As if the owner had died while the server runs: its lock is free.
     std::fs::copy(dir.join(OWNER), scratch.path().join("copy")).unwrap();
     std::fs::rename(scratch.path().join("copy"), dir.join(OWNER)).unwrap();
