@@ -354,7 +354,7 @@ fn judge(records: &[TestRecord], kills: &[usize], planned: Option<&[String]>, ta
     for (planned, point) in planned.iter().zip(&points).filter(|(planned, point)| planned != point).step_by(2) {
         tally.fault(Count::PairBroken, &format!("{point} in place of {planned}"));
     }
-    let seeds: BTreeSet<Option<u64>> = records.iter().map(|r| r.seed).collect();
+    let seeds: BTreeSet<Option<u64>> = records.iter().map(|r| r.seed()).collect();
     if seeds.len() < records.len() {
         tally.fault(Count::Repeated, &format!("{} windows drew with {} seeds", records.len(), seeds.len()));
     }

@@ -57,9 +57,8 @@ pub(crate) fn stored(command: &mut Command) -> Outcome<(StoredRun, i32)> {
 /// Runs `plan`, with the targets of other arms in `others`, and prints each test as it ends.
 pub(crate) fn study(plan: Plan, request: OpenRequest, others: Vec<OpenRequest>) -> Result<StudyOutcome, StudyError> {
     let results = request.scratch.clone();
-    let (version, place) = (env!("CARGO_PKG_VERSION").to_owned(), Default::default());
-    Study { plan, request, results, resume: None, command: Vec::new(), version, limits: None, others, place }
-        .run(&mut Told)
+    let place = Default::default();
+    Study { plan, request, results, resume: None, command: Vec::new(), limits: None, others, place }.run(&mut Told)
 }
 
 struct Told;

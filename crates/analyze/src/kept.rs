@@ -85,7 +85,7 @@ impl Caveats {
     pub(crate) fn of_tests(tests: &[&TestRecord]) -> Caveats {
         let Some(first) = tests.first() else { return Caveats::default() };
         Caveats {
-            data_source: first.data_source,
+            data_source: first.data_source(),
             forced: first.forced.clone(),
             disturbed: Disturbed::of_tests(tests),
             imported: first.imported().map(loadline_model::Imported::unchecked),

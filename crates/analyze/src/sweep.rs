@@ -357,7 +357,7 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
         parameters: common.map(|(k, v)| (k.clone(), *v)).collect(),
         over: first.swept().unwrap_or(JOBS).to_owned(),
         kpis: first.kpis.clone(),
-        facts: first.facts,
+        facts: first.facts(),
         rate: rate_of(group),
         points: by_value.into_iter().map(|(at, tests)| point_of(at, &tests)).collect(),
     })

@@ -31,7 +31,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
     let report = if plan.native_report() { kind.and_then(|kind| kind.native_report) } else { None };
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
-    let drawn = plan.draws.map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
+    let drawn = plan.draws().map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
     let context = context! {
         plan,
         results => results.display().to_string(),
@@ -106,12 +106,12 @@ fn storage_size(plan: &Plan, request: &OpenRequest) -> Option<String> {
     }
     let asked = open(request).map_err(Failure::from).and_then(|target| {
         let info = target.info()?;
-        doctor::storage_size(target.as_ref(), &info, &request.url, plan.server_memory_bytes().copied())
+        doctor::storage_size(target.as_ref(), &info, &request.url, plan.server_memory_bytes())
     });
     match asked {
         Ok(found) => found.map(|found| format!("{}: {}", found.value, found.advice)),
         Err(e) => {
-            let rule = plan.server_memory_bytes().copied().map_or_else(
+            let rule = plan.server_memory_bytes().map_or_else(
                 || {
                     format!(
                         "{DATA_PER_CACHE} times the database's cache if loadline can read the data files, else {DATA_PER_MEMORY} \

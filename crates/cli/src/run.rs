@@ -214,8 +214,7 @@ fn study(
 ) -> Study {
     let base = OpenRequest { ask_password: arguments::ask(), ..OpenRequest::new("", absolute(&results)) };
     let (request, others) = requests(&plan, &base, urls, servers);
-    let version = env!("CARGO_PKG_VERSION").to_owned();
-    Study { plan, request, results, resume, command, version, limits: None, others, place: Place::Here }
+    Study { plan, request, results, resume, command, limits: None, others, place: Place::Here }
 }
 
 /// Continues a run with the plan of its manifest, and the workloads that its first command named. A target URL is only needed for its

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use loadline_database::{Attempts, ClientSession, TargetError};
+use loadline_model::Latencies;
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, Program, Stream};
 
@@ -137,9 +138,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
     let mut books = Books::watching(job, tally);
     let phase = shared.phase.get();
     if phase.is_some() {
-        books.tally.with(|tally| {
-            tally.split.get_or_insert_default();
-        });
+        books.tally.with(|tally| tally.by_phase.resize_with(2, Latencies::new));
     }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
@@ -190,9 +189,9 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                 books.completed(&schedule, kind, start_ns, commit_ns, end_ns);
                 books.tally.with(|tally| {
                     if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
-                        && let Some(split) = tally.split.as_deref_mut()
+                        && let Some(times) = tally.by_phase.get_mut(usize::from(phase.load(Ordering::Relaxed)))
                     {
-                        split.record(phase.active(), end_ns.saturating_sub(start_ns));
+                        times.record(end_ns.saturating_sub(start_ns));
                     }
                     tally.rows_changed += stream.rows_changed();
                 });

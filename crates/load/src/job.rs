@@ -7,8 +7,9 @@ use loadline_database::{Attempts, Cause, Refusal, TargetError};
 use loadline_model::Latencies;
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{Schedule, Shared, Split, course_step_ns};
+use crate::schedule::{Schedule, Shared, course_step_ns};
 use crate::scripts::{ScriptJob, Scripted};
+use crate::slowest::{Slowest, WATCHED_JOBS};
 
 /// Counts of jobs: of some of a part, or all of a test.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -17,9 +18,10 @@ pub struct Tally {
     pub transaction: Latencies,
     /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
     pub commit: Latencies,
-    /// Transaction times split by a phase, if an instrument sets one. Jobs of a part of a test have none, and run no scripts.
+    /// Transaction times outside and inside a phase, by when they ended; empty if no instrument sets one. Jobs of a part of a test have
+    /// none, and run no scripts.
     #[serde(skip)]
-    pub split: Option<Box<Split>>,
+    pub by_phase: Vec<Latencies>,
     /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
     /// belong to it: they are the ones that a slow target kept waiting.
     pub response: Option<Latencies>,
@@ -98,21 +100,17 @@ impl Tally {
     pub fn merge(&mut self, other: &Tally) {
         self.transaction.merge(&other.transaction);
         self.commit.merge(&other.commit);
-        self.kinds.resize_with(self.kinds.len().max(other.kinds.len()), Latencies::new);
-        self.kinds.iter_mut().zip(&other.kinds).for_each(|(all, more)| all.merge(more));
-        if let Some(theirs) = &other.response {
-            self.response.get_or_insert_with(Latencies::new).merge(theirs);
+        for (mine, theirs) in [(&mut self.kinds, &other.kinds), (&mut self.by_phase, &other.by_phase)] {
+            mine.resize_with(mine.len().max(theirs.len()), Latencies::new);
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));
         }
-        if let Some(theirs) = &other.connect {
-            self.connect.get_or_insert_with(Latencies::new).merge(theirs);
+        for (mine, theirs) in [(&mut self.response, &other.response), (&mut self.connect, &other.connect)] {
+            theirs.iter().for_each(|theirs| mine.get_or_insert_with(Latencies::new).merge(theirs));
         }
         self.thoughts += other.thoughts;
         self.per_step.resize(self.per_step.len().max(other.per_step.len()), 0);
         for (mine, theirs) in self.per_step.iter_mut().zip(&other.per_step) {
             *mine += theirs;
-        }
-        if let Some(theirs) = &other.split {
-            self.split.get_or_insert_default().merge(theirs);
         }
         self.total += other.total;
         self.rows_changed += other.rows_changed;
@@ -214,42 +212,6 @@ impl JobResult {
     }
 }
 
-/// Jobs of a test whose slowest transactions are kept, the first ones.
-pub const WATCHED_JOBS: u32 = 256;
-/// Transactions that a job keeps at least.
-const KEPT: usize = 4096;
-
-/// The slowest transactions of a job that completed in the window or were in progress at its end: all, or at least 4,096 of those above a
-/// floor.
-#[derive(Debug, Clone, Default)]
-pub struct Slowest {
-    /// Start and end of each, ns.
-    kept: Vec<[u64; 2]>,
-    /// Length above which none is missing, ns.
-    floor_ns: u64,
-}
-
-impl Slowest {
-    #[inline]
-    pub fn add(&mut self, start_ns: u64, end_ns: u64) {
-        let length = |of: &[u64; 2]| of[1].saturating_sub(of[0]);
-        if end_ns.saturating_sub(start_ns) <= self.floor_ns && self.floor_ns > 0 {
-            return;
-        }
-        self.kept.push([start_ns, end_ns]);
-        if self.kept.len() == 2 * KEPT {
-            let (.., least, _) = self.kept.select_nth_unstable_by_key(KEPT, |of| std::cmp::Reverse(length(of)));
-            self.floor_ns = length(least);
-            self.kept.truncate(KEPT);
-        }
-    }
-
-    /// Start and end of each, ns, and the length above which none is missing, ns.
-    pub fn kept(&self) -> (&[[u64; 2]], u64) {
-        (&self.kept, self.floor_ns)
-    }
-}
-
 /// Transactions per second of `jobs`. Of those that cross window start or window end their parts in the window count, by time: counted
 /// whole, throughput would be in steps of one.
 pub fn tps<'a>(jobs: impl IntoIterator<Item = &'a JobResult>, schedule: &Schedule) -> f64 {
@@ -298,8 +260,7 @@ impl<'a> Books<'a> {
     /// Books of job number `job`, which keep its slowest transactions if it is watched.
     pub(crate) fn watching(job: u32, tally: Held<'a>) -> Books<'a> {
         // Nothing is allocated while it runs.
-        let slowest = || Slowest { kept: Vec::with_capacity(2 * KEPT), floor_ns: 0 };
-        let slowest = (job < WATCHED_JOBS).then(slowest);
+        let slowest = (job < WATCHED_JOBS).then(Slowest::with_room);
         Books { job: JobResult { slowest, ..JobResult::default() }, ..Books::new(tally) }
     }
 
@@ -308,7 +269,7 @@ impl<'a> Books<'a> {
     pub(crate) fn forget_window(&mut self) -> u64 {
         let JobResult { total, completed, errors_total, failed_commits, first_start_ns, slowest, .. } =
             std::mem::take(&mut self.job);
-        let slowest = slowest.map(|of| Slowest { kept: Vec::with_capacity(of.kept.capacity()), floor_ns: 0 });
+        let slowest = slowest.map(|_| Slowest::with_room());
         self.job = JobResult { total, errors_total, failed_commits, first_start_ns, slowest, ..JobResult::default() };
         self.tally.with(Tally::forget_window);
         completed
@@ -462,21 +423,6 @@ impl<'a> Books<'a> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn none_of_the_slowest_is_missing() {
-        let mut slowest = Slowest::default();
-        let lengths: Vec<u64> = (1..30_000).map(|i| i * 7919 % 10_007 + 1).collect();
-        lengths.iter().for_each(|ns| slowest.add(0, *ns));
-        let (kept, floor_ns) = slowest.kept();
-        assert!((KEPT..2 * KEPT).contains(&kept.len()) && floor_ns > 0, "{} above {floor_ns}", kept.len());
-        let above = |all: Vec<u64>| {
-            let mut above: Vec<u64> = all.into_iter().filter(|ns| *ns > floor_ns).collect();
-            above.sort_unstable();
-            above
-        };
-        assert_eq!(above(kept.iter().map(|of| of[1]).collect()), above(lengths));
-    }
 
     proptest! {
         #[test]

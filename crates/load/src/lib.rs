@@ -7,9 +7,12 @@ mod crew;
 mod database_job;
 mod job;
 mod limits;
+mod measured;
 mod remote;
+mod request;
 pub mod schedule;
 mod scripts;
+mod slowest;
 #[cfg(test)]
 mod tests;
 mod warmup;
@@ -17,182 +20,28 @@ mod watch;
 
 pub use client_job::Timing;
 pub use crew::Crew;
-pub use job::{Books, Held, JobResult, Slowest, Tally, WATCHED_JOBS, tps};
+pub use job::{Books, Held, JobResult, Tally, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
+pub use measured::{Around, Measured, WindowReadings};
 pub use remote::{Elsewhere, OwnCommits, RemoteJobs};
+pub use request::{Place, Request};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
 pub use scripts::{ScriptJob, Scripted};
+pub use slowest::{Slowest, WATCHED_JOBS};
 pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
 pub use watch::{Tick, TickAt};
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, Server, Tasks, Whose};
-use loadline_collect::{Collected, CpuSource, Sampler, SamplerConfig, Surroundings, WindowReading};
-use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError, Work};
-use loadline_model::snapshot::WaitProfile;
-use loadline_model::{Driver, JobLoad, Snapshot};
+use loadline_collect::{CpuSource, Sampler, SamplerConfig};
+use loadline_database::{Observer, Runs, SessionTasks, Target, TargetError};
+use loadline_model::Driver;
 use loadline_storage::now_ns;
 
-use crew::TALLIES;
 use watch::{MANY_JOBS, Observed, Watch, wait_started, watch_window};
-
-/// Parameters of a test.
-#[derive(Clone)]
-pub struct Request {
-    pub target: Arc<dyn Target>,
-    pub work: Arc<Work>,
-    pub driver: Driver,
-    pub jobs: u32,
-    pub warmup: Warmup,
-    /// Window, s.
-    pub duration_s: f64,
-    pub load: JobLoad,
-    pub cpu: CpuSource,
-    /// Block device under the log, if it is on this machine.
-    pub disk: Option<String>,
-    /// Block device under the data, as above.
-    pub data_disk: Option<String>,
-    /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
-    /// without a proxy.
-    pub proxy: Option<Result<Vec<u32>, String>>,
-    /// Parts of the window whose transaction times are kept apart; 0: none.
-    pub parts: usize,
-    pub place: Place,
-    /// Whether hardware events of the database's processes are counted.
-    pub perf_events: bool,
-    /// Set when the user wants to stop.
-    pub interrupted: Arc<AtomicBool>,
-}
-
-impl Request {
-    /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
-    pub fn new(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
-        Request {
-            target: Arc::clone(target),
-            work: Arc::clone(work),
-            driver: Driver::Client,
-            jobs,
-            warmup: Warmup::Seconds(0.0),
-            duration_s: 1.0,
-            load: JobLoad::default(),
-            cpu: CpuSource::Local,
-            disk: None,
-            data_disk: None,
-            proxy: None,
-            parts: 0,
-            place: Place::Here,
-            perf_events: false,
-            interrupted: Arc::default(),
-        }
-    }
-
-    /// Number in the test of the job of this number here.
-    pub(crate) fn number(&self, job: u32) -> u32 {
-        if let Place::Part { first_job, .. } = self.place { first_job + job } else { job }
-    }
-
-    /// Whether its jobs may pass another window: those of a closed loop without pauses, whose books are all their own.
-    fn may_repeat_window(&self) -> bool {
-        let is_here = self.driver == Driver::Client && matches!(self.place, Place::Here) && self.jobs <= TALLIES;
-        let is_plain = JobLoad { keys: None, ..self.load.clone() } == JobLoad::default();
-        is_here && is_plain && self.parts == 0 && self.work.workload.scripts.is_none()
-    }
-
-    /// Jobs of the test, here and elsewhere.
-    pub(crate) fn all_jobs(&self) -> u32 {
-        if let Place::Part { all_jobs, .. } = self.place { all_jobs } else { self.jobs }
-    }
-}
-
-/// Where the jobs of a test run.
-#[derive(Clone, Default)]
-pub enum Place {
-    /// In this process, all of them.
-    #[default]
-    Here,
-    /// In this process; they are a part of those of a test, whose other jobs run elsewhere.
-    Part {
-        /// Number of the first one in the test.
-        first_job: u32,
-        all_jobs: u32,
-    },
-    /// In other processes.
-    Remote(Arc<dyn RemoteJobs>),
-}
-
-#[derive(Debug)]
-pub struct Measured {
-    pub schedule: Schedule,
-    /// Wall-clock time of the window start.
-    pub opened_at: SystemTime,
-    pub warmup: WarmedUp,
-    /// Counts of warm-up and window.
-    pub counts: Counts,
-    pub jobs: Vec<JobResult>,
-    /// Transactions completed in a window before this one that does not count.
-    pub completed_before: u64,
-    /// Counts of all jobs.
-    pub merged: Tally,
-    /// Counts of each population's jobs, in the order of [`JobLoad::populations`].
-    pub populations: Vec<Tally>,
-    /// Counters before the jobs connected.
-    pub before: Result<Snapshot, String>,
-    pub readings: WindowReadings,
-    /// Counters after the jobs disconnected.
-    pub after: Result<Snapshot, String>,
-    /// Time series, waits, problems.
-    pub collected: Collected,
-    /// Surroundings, if anybody looks at them.
-    pub around: Option<Around>,
-    pub elsewhere: Elsewhere,
-}
-
-/// Surroundings of a test: read when all jobs had passed window start and window end, by a thread that does nothing else
-/// then.
-#[derive(Debug)]
-pub struct Around {
-    /// At window start and window end.
-    pub readings: [Surroundings; 2],
-    /// The database's processes.
-    pub server: Server,
-    /// loadline's on this machine.
-    pub own: Vec<u32>,
-}
-
-impl Measured {
-    /// Sampled wait events of the window.
-    pub fn waits(&self) -> WaitProfile {
-        self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
-    }
-
-    /// Snapshots of the counters that could be read, with their names in a run folder.
-    pub fn snapshots(&self) -> impl Iterator<Item = (&'static str, &Snapshot)> {
-        let readings = &self.readings;
-        let named = [
-            ("before", &self.before),
-            ("open", &readings.at_start.snapshot),
-            ("passed open", &readings.after_start.snapshot),
-            ("close", &readings.at_end.snapshot),
-            ("passed close", &readings.after_end.snapshot),
-            ("after", &self.after),
-        ];
-        named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
-    }
-
-    /// Completed transactions by second of the window.
-    pub fn per_second(&self) -> Vec<u64> {
-        let steps = SECOND_NS / course_step_ns(self.schedule.window_ns());
-        self.merged.per_step.chunks(steps as usize).map(|steps| steps.iter().sum()).collect()
-    }
-
-    /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`Measured::per_second`].
-    pub fn load(&self) -> Load {
-        self.counts.load(self.schedule.open_ns, self.schedule.close_ns, self.jobs.len() as u32, None)
-    }
-}
 
 /// Called by a test before its jobs start and after they have ended.
 pub trait TestHooks {
@@ -229,37 +78,6 @@ pub trait TestHooks {
 }
 
 impl TestHooks for () {}
-
-/// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
-/// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
-/// take as long as their current transaction.
-#[derive(Debug)]
-pub struct WindowReadings {
-    pub at_start: WindowReading,
-    pub at_end: WindowReading,
-    pub after_start: WindowReading,
-    pub after_end: WindowReading,
-}
-
-impl WindowReadings {
-    /// None could be read.
-    fn unread_because(text: &str) -> WindowReadings {
-        let reading = WindowReading::of_database(now_ns(), Err(text.to_owned()));
-        WindowReadings {
-            at_start: reading.clone(),
-            at_end: reading.clone(),
-            after_start: reading.clone(),
-            after_end: reading,
-        }
-    }
-
-    /// Why the counters could not be read, if so.
-    pub fn unread(&self) -> Option<String> {
-        let all = [&self.at_start, &self.after_start, &self.at_end, &self.after_end];
-        let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
-        Some(format!("the database's counters could not be read: {why}"))
-    }
-}
 
 /// Why a test failed to run.
 #[derive(Debug, thiserror::Error)]

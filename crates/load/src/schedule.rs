@@ -127,8 +127,8 @@ pub struct Shared {
     pub interrupted: Arc<AtomicBool>,
     /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
     pub cut: OnceLock<String>,
-    /// Phase by which jobs split their times, if any. Set before they start.
-    pub phase: OnceLock<Phase>,
+    /// Whether the phase by which jobs split their times is active, if an instrument has one. Set before they start.
+    pub phase: OnceLock<AtomicBool>,
 }
 
 /// A job's progress, on its own cache line.
@@ -267,46 +267,6 @@ pub fn sleep_until(ns: u64, shared: &Shared) {
     }
 }
 
-/// A phase of the window, set by an instrument: whether it is active. Jobs count transactions that end in it separately.
-#[derive(Debug, Default)]
-pub struct Phase(AtomicBool);
-
-impl Phase {
-    /// Starts or ends the phase.
-    pub fn set(&self, active: bool) {
-        self.0.store(active, Ordering::Relaxed);
-    }
-
-    /// Whether the phase is active now.
-    #[inline]
-    pub fn active(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Transaction times of the window, split by a phase.
-#[derive(Debug, Clone, Default)]
-pub struct Split {
-    /// Transactions that ended in the phase.
-    pub inside: Latencies,
-    /// Transactions that ended outside the phase.
-    pub outside: Latencies,
-}
-
-impl Split {
-    /// Counts a transaction that ended with the phase `active` or not.
-    #[inline]
-    pub fn record(&mut self, active: bool, ns: u64) {
-        if active { self.inside.record(ns) } else { self.outside.record(ns) }
-    }
-
-    /// Adds the times of another job.
-    pub fn merge(&mut self, other: &Split) {
-        self.inside.merge(&other.inside);
-        self.outside.merge(&other.outside);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,16 +289,5 @@ mod tests {
             let pending = Schedule::pending(start).slice_end(now);
             prop_assert!(pending > now && pending - now <= SHORT_SLICE_NS);
         }
-    }
-
-    #[test]
-    fn transactions_of_the_phase_are_counted_separately() {
-        let (phase, mut split) = (Phase::default(), Split::default());
-        for (active, ns) in [(false, 1000), (false, 1000), (true, 1001), (false, 1002)] {
-            phase.set(active);
-            split.record(phase.active(), ns);
-        }
-        assert_eq!((split.inside.count(), split.outside.count()), (1, 3));
-        assert_eq!(split.inside.max_ns(), Some(1001));
     }
 }

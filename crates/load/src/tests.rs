@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use loadline_database::{OpenRequest, open};
+use loadline_database::{OpenRequest, Work, open};
+use loadline_model::JobLoad;
 use loadline_model::snapshot::counter;
 
 use super::*;

@@ -210,7 +210,7 @@ fn is_same(stated: &str, found: &str) -> bool {
 pub fn facts(m: &Manifest) -> Vec<Fact> {
     let one = |fact: &FactName| {
         // The same is stated by an option of its own.
-        let memory = m.plan.server_memory_bytes().copied().filter(|_| fact.id == "memory").map(|n| bytes(n as f64));
+        let memory = m.plan.server_memory_bytes().filter(|_| fact.id == "memory").map(|n| bytes(n as f64));
         let stated = m.plan.facts.get(fact.id).cloned().or(memory);
         let found = (fact.found)(m).filter(|text| !text.is_empty());
         (stated.is_some() || found.is_some()).then_some(Fact { id: fact.id, title: fact.title, stated, found })

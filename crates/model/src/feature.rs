@@ -2,7 +2,7 @@
 
 /// Declares the values that features add to `$owner`, how its list `$list` of them is stored, and a function of the owner for each.
 ///
-/// A `list` that is absent is empty, a `flag` is false, and a `one` or a `text` is `None`.
+/// A `list` that is absent is empty, a `flag` is false, and a `one`, a `text` or a `value`, which is copied, is `None`.
 macro_rules! features {
     (
         $owner:ident.$list:ident, stored by $stored:ident: $(#[$about:meta])* pub enum $feature:ident {
@@ -67,10 +67,12 @@ macro_rules! features {
     (@found list $type:ty) => { &[$type] };
     (@found text $type:ty) => { Option<&str> };
     (@found one $type:ty) => { Option<&$type> };
+    (@found value $type:ty) => { Option<$type> };
     (@found flag $type:ty) => { $type };
     (@find list $found:ident) => { $found.map_or(&[], Vec::as_slice) };
     (@find text $found:ident) => { $found.map(String::as_str) };
     (@find one $found:ident) => { $found };
+    (@find value $found:ident) => { $found.copied() };
     (@find flag $found:ident) => { $found.copied().unwrap_or_default() };
 }
 

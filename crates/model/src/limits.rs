@@ -54,7 +54,7 @@ pub enum LimitSource {
 }
 
 /// The reference log writer at one number of jobs and one size of transaction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LogWriterPoint {
     /// Device and folder.
     pub of: String,
@@ -156,16 +156,7 @@ mod tests {
 
     fn point(jobs: u32, redo: f64, tps: f64) -> LogWriterPoint {
         let (of, workload) = ("x".into(), "w".into());
-        LogWriterPoint {
-            of,
-            workload,
-            mix: false,
-            wait: true,
-            redo_bytes_per_tx: redo,
-            jobs,
-            tps,
-            latency_ns_mean: 1e6,
-        }
+        LogWriterPoint { of, workload, wait: true, redo_bytes_per_tx: redo, jobs, tps, ..LogWriterPoint::default() }
     }
 
     #[test]

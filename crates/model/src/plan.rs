@@ -114,26 +114,18 @@ pub struct Plan {
     pub jobs: Jobs,
     /// Length of the measured window, s.
     pub duration_s: f64,
-    /// Warm-up: time under load before the window starts, s; the longest one, if `auto_warmup`.
+    /// Warm-up: time under load before the window starts, s; the longest one, if [`Plan::auto_warmup`].
     pub warmup_s: f64,
-    /// Whether the window starts as soon as throughput is steady.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub auto_warmup: bool,
     pub repeat: u32,
     #[serde(flatten)]
     pub load: JobLoad,
     /// Payload of rows.
     #[serde(flatten)]
     pub payload: Payload,
-    /// Seed of the rows that are loaded, and of what jobs draw unless `draws` says otherwise.
+    /// Seed of the rows that are loaded, and of what jobs draw unless [`Plan::draws`] says otherwise.
     pub seed: u64,
-    /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub draws: Option<u64>,
     /// Size of the data set, bytes.
     pub size_bytes: u64,
-    /// Latency objective for the load line, ns.
-    pub latency_objective_ns: Option<u64>,
     /// Settings of a private server.
     pub settings: BTreeMap<String, String>,
     /// Whether refusals were overridden.
@@ -222,7 +214,8 @@ impl Plan {
     /// Seeds in words: `7`, or `42 for rows, 1234 for what jobs draw`.
     #[must_use]
     pub fn seeds(&self) -> String {
-        self.draws.map_or(self.seed.to_string(), |draws| format!("{} for rows, {draws} for what jobs draw", self.seed))
+        self.draws()
+            .map_or(self.seed.to_string(), |draws| format!("{} for rows, {draws} for what jobs draw", self.seed))
     }
 
     /// The listed job counts of tests over so many nodes, all nodes together; `None`: they are found in the sweep.
@@ -238,7 +231,7 @@ impl Plan {
     /// Length of the warm-up in words: `2 s`, or `at most 60 s`.
     #[must_use]
     pub fn warmup(&self) -> String {
-        let most = if self.auto_warmup { "at most " } else { "" };
+        let most = if self.auto_warmup() { "at most " } else { "" };
         format!("{most}{} s", self.warmup_s)
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::capability::Driver;
 use crate::check::{Check, CheckId, Outcome};
-use crate::forced::{DataSource, Forced};
+use crate::forced::Forced;
 use crate::imported::valid_or_unchecked;
 use crate::note::{Note, known_notes};
 use crate::snapshot::WaitProfile;
@@ -104,19 +104,10 @@ pub struct TestRecord {
     /// Workload parameters in force, calibrated ones included.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
-    /// Seed with which its jobs drew; absent in records of older versions and of other tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seed: Option<u64>,
-    /// Source of the blocks that the database read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub data_source: Option<DataSource>,
     /// Ids of the columns of the workload's key performance metrics, the most important first; empty in
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kpis: Vec<String>,
-    /// Facts of its workload; absent in records of older versions and of other tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facts: Option<WorkloadFacts>,
     /// Additions of features.
     #[serde(flatten, with = "detail::stored")]
     pub details: Vec<Detail>,

@@ -118,7 +118,7 @@ fn sweep_summary(side: &PlatformRun<'_>, sweep: &Sweep) -> Result<Value, ReportE
         "peak_at": peak.map(|p| p.at),
         "peak_rate": peak.and_then(|p| sweep.rate_at(p)).map(|r| r.mean),
         "saturation": sweep.saturation(),
-        "load_line": sweep.load_line(side.run.manifest.plan.latency_objective_ns),
+        "load_line": sweep.load_line(side.run.manifest.plan.latency_objective_ns()),
         "bound": bound_of_sweep(sweep, &side.run.records),
     });
     if let (Some(all), Value::Object(own)) = (summary.as_object_mut(), serde_json::to_value(sweep)?) {

@@ -39,43 +39,33 @@ impl ReadViews {
         ReadViews::new(target)
     }
 
-    /// Growth from `self` until now.
-    pub(crate) fn grown(self, target: &dyn Target) -> GrownViews {
+    /// Activity until now by the views alone: their growth, or why it is not known.
+    pub(crate) fn grown(self, target: &dyn Target) -> Activity {
         let from_ns = self.at_ns;
         let grown = self.views.and_then(|before| {
             let after = ReadViews::new(target);
             Ok((after.at_ns.saturating_sub(from_ns) as f64 / 1e9, growth(&before, after.views?)))
         });
-        GrownViews(grown)
-    }
-}
-
-/// Growth in so many seconds, or why that is not known.
-#[derive(Debug)]
-pub(crate) struct GrownViews(Result<(f64, Vec<View>), String>);
-
-impl GrownViews {
-    pub(crate) fn add_to(self, activity: &mut Activity) {
-        match self.0 {
-            Ok((seconds, views)) => (activity.seconds, activity.views) = (seconds, views),
-            Err(why) => activity.unread = Some(why),
+        match grown {
+            Ok((seconds, views)) => Activity { seconds, views, ..Activity::default() },
+            Err(why) => Activity { unread: Some(why), ..Activity::default() },
         }
     }
 }
 
-/// Activity in the window of a test, without views.
-pub(crate) fn of_window(measured: &Measured, counters: Option<&Counters<'_>>) -> Activity {
+/// Activity in the window of a test, with that of the `views`.
+pub(crate) fn of_window(measured: &Measured, counters: Option<&Counters<'_>>, views: Activity) -> Activity {
     let name = |of: &Snapshot| {
         measured.snapshots().find(|(_, snapshot)| std::ptr::eq(*snapshot, of)).map(|(name, _)| name.to_owned())
     };
     let counted =
         counters.and_then(|c| Some(Counted { open: name(c.open)?, close: name(c.close)?, seconds: c.seconds }));
     let schedule = &measured.schedule;
-    Activity { counted, ..of_period(&measured.collected, schedule.open_ns, schedule.close_ns) }
+    Activity { counted, ..of_period(&measured.collected, schedule.open_ns, schedule.close_ns, views) }
 }
 
-/// Activity between two moments, without views and counters.
-pub(crate) fn of_period(collected: &Collected, open_ns: u64, close_ns: u64) -> Activity {
+/// Activity between two moments, with that of the `views`, and without counters.
+pub(crate) fn of_period(collected: &Collected, open_ns: u64, close_ns: u64, views: Activity) -> Activity {
     let inside = |ns: &u64| (open_ns..close_ns).contains(ns);
     let samples = || collected.wait_samples.iter().filter(|(at, _)| inside(at));
     let answer_ns: u64 = collected.answers.iter().filter(|(at, _)| inside(at)).map(|(_, ns)| ns).sum();
@@ -93,7 +83,7 @@ pub(crate) fn of_period(collected: &Collected, open_ns: u64, close_ns: u64) -> A
             answer_ms: answer_ns as f64 / 1e6,
             answer_pct: answer_ns as f64 / window_ns as f64 * 100.0,
         },
-        ..Activity::default()
+        ..views
     }
 }
 
@@ -126,7 +116,7 @@ mod tests {
             (tenths * 100_000_000, loadline_model::snapshot::WaitSample { background, ..Default::default() })
         };
         let collected = Collected { wait_samples: (40..80).map(sample).collect(), ..Collected::default() };
-        let activity = of_period(&collected, 5_000_000_000, 7_000_000_000);
+        let activity = of_period(&collected, 5_000_000_000, 7_000_000_000, Activity::default());
         assert_eq!((activity.sampling.samples, activity.spans), (20, Some(vec![span("checkpoint", 0.0, 1.9)])));
     }
 }

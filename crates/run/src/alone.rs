@@ -2,7 +2,7 @@
 
 use loadline_load::{Request, TestError, run_test};
 use loadline_model::machine::Machine;
-use loadline_model::{Manifest, Plan, TestRecord};
+use loadline_model::{Activity, Manifest, Plan, TestRecord};
 
 use crate::evidence::{BeforeTest, Evidence, Excuses, Jobs, RunContext};
 use crate::{record, steps};
@@ -32,5 +32,5 @@ pub fn measure(request: &Request) -> Result<TestRecord, TestError> {
     };
     let id = TestRecord::blank(&work.workload.code);
     let test = steps::with_checks(steps::figures_of(&evidence), &evidence);
-    Ok(record::of_jobs(&evidence, test, id, None).record)
+    Ok(record::of_jobs(&evidence, test, id, None, Activity::default()).record)
 }

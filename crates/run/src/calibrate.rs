@@ -33,42 +33,19 @@ pub enum MeasureError {
 /// When the target fails.
 pub fn calibrate(
     work: &Work,
-    mut probe: impl FnMut(&Work) -> Result<f64, MeasureError>,
+    probe: impl FnMut(&Work) -> Result<f64, MeasureError>,
 ) -> Result<Calibration, TargetError> {
-    let mut best = Calibration { parameters: BTreeMap::new(), ..Calibration::default() };
+    let mut best = Calibration::default();
     let Some(size) = work.workload.redo else {
         best.note = Some("the workload is not defined by its redo".into());
         return Ok(best);
     };
     best.nominal = Some([size.min, size.nominal, size.max]);
-    let mut tried = Vec::new();
-    let mut given: BTreeMap<String, i64> = BTreeMap::new();
-    for _ in 0..ROUNDS {
-        let work = with(work, &given);
-        let seen = match probe(&work) {
-            Ok(seen) => seen,
-            Err(MeasureError::Target(e)) => return Err(e),
-            Err(MeasureError::NoRedo(reason)) => {
-                best.note = Some(format!("not calibrated: {reason}"));
-                return Ok(best);
-            }
-        };
-        let nearer = best.redo_bytes_per_tx.is_none_or(|b| (seen - size.nominal).abs() < (b - size.nominal).abs());
-        // Redo inside the defined range is better than nearer redo outside.
-        let inside = |b: f64| (size.min..=size.max).contains(&b);
-        let best_inside = best.redo_bytes_per_tx.is_some_and(inside);
-        if (nearer && (inside(seen) || !best_inside)) || (inside(seen) && !best_inside) {
-            best.redo_bytes_per_tx = Some(seen);
-            best.parameters.clone_from(&given);
-        }
-        if (seen - size.nominal).abs() <= REDO_TOLERANCE * size.nominal {
-            break;
-        }
-        tried.push((work.params.get(size.payload), work.params.get(size.rows), seen));
-        match next_parameters(&work, size, &tried) {
-            Some(parameters) => given = parameters,
-            None => break,
-        }
+    let is_met = |seen: f64| (seen - size.nominal).abs() <= REDO_TOLERANCE * size.nominal;
+    match fit(work, size, is_met, probe) {
+        Ok((parameters, seen)) => (best.parameters, best.redo_bytes_per_tx) = (parameters, seen),
+        Err(MeasureError::Target(e)) => return Err(e),
+        Err(MeasureError::NoRedo(reason)) => best.note = Some(format!("not calibrated: {reason}")),
     }
     if let Some(seen) = best.redo_bytes_per_tx.filter(|b| !(size.min..=size.max).contains(b)) {
         best.note = Some(format!(
@@ -77,6 +54,41 @@ pub fn calibrate(
             size.max / 1024.0,
             seen / 1024.0
         ));
+    }
+    Ok(best)
+}
+
+/// The parameters of `work` with redo nearest to nominal of those that are tried until it `is_met`, and that redo, bytes.
+///
+/// # Errors
+/// Those of `probe`.
+pub(crate) fn fit(
+    work: &Work,
+    size: RedoSize,
+    is_met: impl Fn(f64) -> bool,
+    mut probe: impl FnMut(&Work) -> Result<f64, MeasureError>,
+) -> Result<(BTreeMap<String, i64>, Option<f64>), MeasureError> {
+    let mut best: (BTreeMap<String, i64>, Option<f64>) = Default::default();
+    let mut tried = Vec::new();
+    let mut given: BTreeMap<String, i64> = BTreeMap::new();
+    for _ in 0..ROUNDS {
+        let work = with(work, &given);
+        let seen = probe(&work)?;
+        let nearer = best.1.is_none_or(|b| (seen - size.nominal).abs() < (b - size.nominal).abs());
+        // Redo inside the defined range is better than nearer redo outside.
+        let inside = |b: f64| (size.min..=size.max).contains(&b);
+        let best_inside = best.1.is_some_and(inside);
+        if (nearer && (inside(seen) || !best_inside)) || (inside(seen) && !best_inside) {
+            best = (given, Some(seen));
+        }
+        if is_met(seen) {
+            break;
+        }
+        tried.push((work.params.get(size.payload), work.params.get(size.rows), seen));
+        match next_parameters(&work, size, &tried) {
+            Some(parameters) => given = parameters,
+            None => break,
+        }
     }
     Ok(best)
 }

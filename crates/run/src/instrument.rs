@@ -14,12 +14,11 @@ pub(crate) mod size_scan;
 mod visible;
 mod workers;
 
-use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use loadline_database::TargetError;
-use loadline_load::{JobResult, Request, Schedule, Shared, TestHooks};
+use loadline_load::{Schedule, Shared};
 use loadline_model::{Column, Plan};
 use loadline_storage::now_ns;
 use loadline_workload::Workload;
@@ -109,16 +108,6 @@ fn wait_until(shared: &Shared, moment: impl Fn(&Schedule) -> u64) -> Result<(), 
             return Err("the test ended earlier".to_owned());
         }
         std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
-    }
-}
-
-impl TestHooks for Instruments {
-    fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
-        self.all.iter_mut().try_for_each(|i| i.start(request, shared))
-    }
-
-    fn stop(&mut self, jobs: &[JobResult]) {
-        self.all.iter_mut().for_each(|i| i.stop(jobs));
     }
 }
 

@@ -28,10 +28,7 @@ pub enum Event<'a> {
     Loaded(&'a TableLoad),
     TestStarted(LiveTest),
     /// Progress of a test, about once a second.
-    Progress {
-        position: LiveTest,
-        second: LiveSecond,
-    },
+    Progress(LiveSecond),
     TestDone(&'a TestRecord),
 }
 
@@ -86,7 +83,7 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
             Some(LiveEvent::Warning { text: hidden(&format!("skipped: {code}: {reason}")) })
         }
         Event::TestStarted(test) => Some(LiveEvent::Test(test.clone())),
-        Event::Progress { second, .. } => Some(LiveEvent::Second(second.clone())),
+        Event::Progress(second) => Some(LiveEvent::Second(second.clone())),
         Event::Started { .. } | Event::Doctor(_) | Event::Loaded(_) | Event::TestDone(_) => None,
     }
 }

@@ -92,9 +92,6 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let few = JobsSpec::One(SEARCH_JOBS);
     let given = spec.jobs.as_ref().or(load.objective.and(Some(&few)));
     let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(given, features::processes(spec)?), Ok)?;
-    let (warmup_s, auto_warmup) = warmup(spec)?;
-    let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
-    let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;
     Ok(Plan {
         target: redact(url),
         platform: spec.platform.clone().unwrap_or_default(),
@@ -104,17 +101,12 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         workload_files: files,
         jobs,
         duration_s: spec.duration()?,
-        warmup_s,
-        auto_warmup,
+        warmup_s: warmup_s(spec)?,
         repeat: spec.repeat()?,
         load,
         payload: Payload { compressibility: spec.payload_compressibility()?, duplicates: spec.payload_duplicates()? },
         seed: spec.seed.unwrap_or(DEFAULT_SEED),
-        // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in
-        // caches.
-        draws: spec.seed.is_none().then(|| u64::from(variants::drawn_seed() as u32)),
         size_bytes: spec.size()?,
-        latency_objective_ns: objective_s.map(|s| (s * 1e9) as u64),
         settings: spec.setting.clone().unwrap_or_default(),
         force: spec.force.unwrap_or(false),
         patience: spec.patience()?,
@@ -158,14 +150,14 @@ fn is_auto(warmup: &TimeSpec) -> bool {
     matches!(warmup, TimeSpec::Text(text) if text.trim().eq_ignore_ascii_case("auto"))
 }
 
-/// The warm-up, s, and whether it is only the longest.
-fn warmup(spec: &PlanSpec) -> Result<(f64, bool), PlanError> {
+/// The warm-up, or the longest one, s.
+fn warmup_s(spec: &PlanSpec) -> Result<f64, PlanError> {
     if spec.warmup.as_ref().is_some_and(is_auto) {
-        return Ok((spec.max_warmup()?, true));
+        return spec.max_warmup();
     }
     match spec.warmup() {
         Err(PlanError::Value(why)) => value(format!("{why}, or 'auto'")),
-        seconds => Ok((seconds?, false)),
+        seconds => seconds,
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use loadline_load::Request;
 use loadline_model::disturbance::disturbed_by;
-use loadline_model::{Forced, TestRecord};
+use loadline_model::{Activity, Detail, Forced, TestRecord};
 use loadline_store::{NativeFile, TestOutput, rfc3339};
 
 use crate::activity;
@@ -13,14 +13,21 @@ use crate::figures::series::series;
 use crate::instrument::size_scan::Scanned;
 use crate::test::Test;
 
-/// The record of a test of jobs, of which `id` has what tells it from other tests; with all that is stored beside it.
-pub(crate) fn of_jobs(e: &Evidence<'_>, test: Test, id: TestRecord, native: Option<NativeFile>) -> TestOutput {
+/// The record of a test of jobs, of which `id` has what tells it from other tests; with all that is stored beside it, also the activity by
+/// `views`.
+pub(crate) fn of_jobs(
+    e: &Evidence<'_>,
+    test: Test,
+    id: TestRecord,
+    native: Option<NativeFile>,
+    views: Activity,
+) -> TestOutput {
     let (measured, merged) = (e.measured, e.merged());
     let mut histograms =
         vec![("transaction".to_owned(), merged.transaction.clone()), ("commit".to_owned(), merged.commit.clone())];
     histograms.extend(merged.response.clone().map(|r| ("response".to_owned(), r)));
     histograms.extend(merged.connect.clone().map(|c| ("connect".to_owned(), c)));
-    let activity = activity::of_window(measured, e.counters.as_ref().ok());
+    let activity = activity::of_window(measured, e.counters.as_ref().ok(), views);
     let record = TestRecord {
         started_at: rfc3339(measured.opened_at),
         error_texts: merged.error_texts.clone(),
@@ -62,6 +69,7 @@ pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOut
 
 fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
     let work = &request.work;
+    let of_work = [Detail::Facts(work.workload.facts()), Detail::Seed(work.draws)];
     let record = TestRecord {
         group: work.workload.group.to_owned(),
         driver: request.driver,
@@ -70,12 +78,9 @@ fn record(test: Test, request: &Request, id: TestRecord) -> TestRecord {
         absent: test.absent(),
         figures: test.values,
         notes: test.notes,
-        data_source: test.data_source,
         kpis: work.workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
-        facts: Some(work.workload.facts()),
-        details: id.details.into_iter().chain(test.details).collect(),
+        details: id.details.into_iter().chain(of_work).chain(test.details).collect(),
         parameters: work.params.to_map(),
-        seed: Some(work.draws),
         ..id
     };
     let disturbed_by = disturbed_by(&record);

@@ -47,7 +47,7 @@ pub(crate) fn known(
     let all = |bytes: u64| bytes.saturating_mul(u64::from(info.nodes.max(1)));
     let (stated, source) =
         if info.local { (Some(here_bytes), "this machine's") } else { (info.memory_bytes, "as the server states") };
-    let Some(given) = plan.server_memory_bytes().copied() else {
+    let Some(given) = plan.server_memory_bytes() else {
         return Ok(stated.map(|bytes| ServerMemory { bytes: all(bytes), source }));
     };
     let more = [(stated, "the machine of the server has"), (cache_bytes, "the database's own cache has")];

@@ -56,7 +56,6 @@ pub struct Study {
     pub resume: Option<PathBuf>,
     /// The command line without secrets.
     pub command: Vec<String>,
-    pub version: String,
     /// Reference log writer figures measured elsewhere (`--limits FILE`). `None`: measured here.
     pub limits: Option<KnownLimits>,
     /// How the targets of the variants after the first are opened, in a run of `loadline ab`.
@@ -165,8 +164,9 @@ impl Study {
         if result.is_ok() && context.stored > 0 && context.next_test() == context.stored + 1 {
             context.warn("nothing was left to measure".to_owned());
         }
-        let (refused, first_refusal) = context.refused.take();
-        let ended = match (result, first_refusal.filter(|_| context.records.is_empty())) {
+        let refused = context.manifest.plan.refused().cloned().collect();
+        let first_refusal = context.refused.first.take().filter(|_| context.records.is_empty());
+        let ended = match (result, first_refusal) {
             (Ok(()), Some(refusal)) => Ended::Failed(refusal),
             (Ok(()), None) => Ended::Complete,
             (Err(StudyError::Test { source: TestError::Interrupted, .. } | StudyError::Interrupted), _) => {
@@ -244,7 +244,7 @@ impl Context<'_> {
         self.manifest.windows = self.manifest.windows.max(known) + 1;
         self.folder.write_manifest(&self.manifest)?;
         let plan = &self.manifest.plan;
-        let draws = seed_of_window(plan.draws.unwrap_or(plan.seed), self.manifest.windows);
+        let draws = seed_of_window(plan.draws().unwrap_or(plan.seed), self.manifest.windows);
         Ok(Arc::new(Work { draws, ..work.clone() }))
     }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use loadline_model::column::NOT_FINITE;
-use loadline_model::{Check, CheckId, Column, DataSource, Detail, Note, Outcome};
+use loadline_model::{Check, CheckId, Column, Detail, Note, Outcome};
 
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
@@ -20,7 +20,6 @@ pub(crate) struct Test {
     fallback: BTreeMap<String, String>,
     pub(crate) notes: Vec<Note>,
     pub(crate) checks: Vec<Check>,
-    pub(crate) data_source: Option<DataSource>,
     /// Whether figures are kept although not proved to be the device's.
     pub(crate) not_the_devices: bool,
     /// The most active of the processes that are neither loadline nor the database, with their CPU time.

@@ -110,8 +110,7 @@ pub fn watch(
         }
     };
     let close_ns = if went.is_some() { end.at_ns } else { close.system.at_ns };
-    let mut activity = of_period(&collected, open.system.at_ns, close_ns);
-    views.grown(target).add_to(&mut activity);
+    let activity = of_period(&collected, open.system.at_ns, close_ns, views.grown(target));
     let seconds_watched = close_ns.saturating_sub(open.system.at_ns) as f64 / 1e9;
     // Whole seconds: a rate over the few milliseconds that the last reading was late says nothing.
     let series_ns = seconds_watched as u64 * SECOND_NS;

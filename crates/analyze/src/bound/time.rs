@@ -130,7 +130,7 @@ fn parts<'a>(record: &'a TestRecord) -> Vec<Part<'a>> {
     let (client_wait, client) = client_parts(record, asleep);
     let reads = reads(record, log_share);
     // CPU time that can only be inside the calls that read from the device.
-    let device = record.data_source == Some(DataSource::Device);
+    let device = record.data_source() == Some(DataSource::Device);
     let in_calls = if device { cpu.zip(timed_reads(&e)) } else { None };
     let in_calls = in_calls.map_or(0.0, |((run, _), reads)| (reads - asleep).clamp(0.0, run));
     let on_cpu = cpu.map(|(run, wait)| on_cpu(record, run - in_calls, wait, client_wait));

@@ -90,6 +90,7 @@ fn run_with<'s>(
     let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
     let timing = Timing { start_ns, window_ns: schedule.window_ns() };
     shared.set_window(schedule);
+    let _ = shared.phase.set(AtomicBool::new(true));
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
     let (result, tally) = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -117,6 +118,8 @@ fn time_in_transactions_fills_the_window() {
     let (kept, counted) = (result.slowest.as_ref().unwrap().kept().0.len() as u64, tally.transaction.count());
     assert!((counted..=counted + 1).contains(&kept), "{kept} of {counted}");
     assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
+    let [outside, inside] = &tally.by_phase[..] else { panic!("a phase is active") };
+    assert_eq!([outside.count(), inside.count()], [0, tally.transaction.count()]);
     let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
     // Each of them took 2 ms or more, the first perhaps before the window.
     let least_ns = (tally.transaction.count() - 1) as f64 * 2e6;

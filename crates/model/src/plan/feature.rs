@@ -9,18 +9,24 @@ features! {
     Plan.features, stored by stored:
     /// An addition of a feature to a plan.
     pub enum PlanFeature {
+        /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
+        value Draws(draws: u64);
+        /// Whether the window starts as soon as throughput is steady.
+        flag AutoWarmup(auto_warmup: bool);
+        /// Latency objective for the load line, ns.
+        value LatencyObjective(latency_objective_ns: u64);
         /// URLs of further nodes without any password.
         list Nodes(nodes: String);
         /// Numbers of nodes to sweep over, rising; empty: all nodes of the target.
         list NodeCounts(node_counts: u32);
         /// Reaction of the run to a lost node; it ends, if that is not said.
-        one OnNodeLoss(on_node_loss: OnNodeLoss);
+        value OnNodeLoss(on_node_loss: OnNodeLoss);
         /// The agents that run the jobs; `None`: loadline's own process.
         one Agents(agents: PlannedAgents);
         /// Whether a list of job counts is of each node: `[1, 2]` over 3 nodes are 3 and 6 jobs.
         flag JobsPerNode(jobs_per_node: bool);
         /// Memory of the server's machine as the user states it, bytes.
-        one ServerMemory(server_memory_bytes: u64);
+        value ServerMemory(server_memory_bytes: u64);
         /// Whether storage figures whose reads did not come from the device are kept, and marked.
         flag AllowCached(allow_cached: bool);
         /// Whether the database's own report of each test is kept.

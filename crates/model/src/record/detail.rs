@@ -5,16 +5,23 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::feature::features;
+use crate::forced::DataSource;
 use crate::imported::Imported;
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
-use crate::record::TestRecord;
+use crate::record::{TestRecord, WorkloadFacts};
 use crate::slow::SlowFigures;
 
 features! {
     TestRecord.details, stored by stored:
     /// An addition of a feature to the record of a test.
     pub enum Detail {
+        /// Seed with which its jobs drew; absent in records of older versions and of other tools.
+        value Seed(seed: u64);
+        /// Source of the blocks that the database read.
+        value DataSource(data_source: DataSource);
+        /// Facts of its workload; absent in records of older versions and of other tools.
+        value Facts(facts: WorkloadFacts);
         /// Id of the column that was swept, if not `jobs`.
         text Swept(swept: String);
         /// The bound of the test, in short (`log sync`). Never stored: computed from the other fields for a report.

@@ -97,7 +97,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
         .number("Of limit", "%", |of| at_peak(of, &|records, peak| share(records, of.1, peak, &notes)))
         .when(limited)
         .text("Growth", |(_, sweep)| format!("{}{}", growth(sweep), beyond(sweep)))
-        .text("Load line", |(side, sweep)| load_line(sweep, side.run.manifest.plan.latency_objective_ns))
+        .text("Load line", |(side, sweep)| load_line(sweep, side.run.manifest.plan.latency_objective_ns()))
         .titles(|(_, sweep)| if alone { String::new() } else { group_title(&sweep.group).to_owned() })
         .lines(|(side, sweep)| Row { remark: remark(side, sweep, several, brief), ..Row::default() })
         .notes(&notes)

@@ -5,7 +5,7 @@ use loadline_collect::os::DiskRates;
 use loadline_database::Work;
 use loadline_load::Request;
 use loadline_model::snapshot::counter;
-use loadline_model::{CheckId, DataSource, Note, column, format};
+use loadline_model::{CheckId, DataSource, Detail, Note, column, format};
 
 use crate::evidence::Evidence;
 use crate::figures::MIB;
@@ -105,7 +105,7 @@ fn compared(
         advice(beyond, share, facts)
     );
     let source = source_by_share(share * beyond);
-    test.data_source = Some(source);
+    test.details.push(Detail::DataSource(source));
     if source == DataSource::Device { Ok(detail) } else { Err(format!("{source}: {detail}")) }
 }
 
@@ -118,7 +118,7 @@ fn bounded(out: &mut Test, request: &Request, w: &Counters<'_>, facts: &CacheFac
     }
     let bound = bound(&request.work, request.jobs, facts, [asked, read])?;
     out.set(column::CACHED_PCT_MAX, bound.share * 100.0);
-    out.data_source = Some(bound.source);
+    out.details.push(Detail::DataSource(bound.source));
     out.notes.push(Note::CachedAtMost { bound: bound.detail.clone() });
     Ok(bound.detail)
 }

@@ -1,13 +1,13 @@
 //! Requests a checkpoint in the window, times it, and splits transaction times by it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use loadline_database::{Target, TargetError};
-use loadline_load::schedule::{Phase, Split};
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::snapshot::counter;
-use loadline_model::{CheckId, Note, column};
+use loadline_model::{CheckId, Latencies, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
@@ -60,7 +60,7 @@ impl Instrument for Checkpoint {
 
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
-        let _ = shared.phase.set(Phase::default());
+        let _ = shared.phase.set(AtomicBool::new(false));
         self.thread = Some(beside_jobs("checkpoint", move || ask(target.as_ref(), &shared))?);
         Ok(())
     }
@@ -70,9 +70,9 @@ impl Instrument for Checkpoint {
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        let why = match (&self.outcome, e.merged().split.as_deref()) {
-            (Some(Ok(times)), Some(split)) => return figures(test, e, *times, split),
-            (Some(Ok(_)), None) => "no job ran",
+        let why = match (&self.outcome, &e.merged().by_phase[..]) {
+            (Some(Ok(times)), [outside, inside]) => return figures(test, e, *times, [inside, outside]),
+            (Some(Ok(_)), _) => "no job ran",
             (Some(Err(why)), _) => why,
             (None, _) => "it was not requested",
         };
@@ -84,7 +84,7 @@ impl Instrument for Checkpoint {
 
 fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     wait_until(shared, |window| window.open_ns + window.window_ns() / AFTER)?;
-    let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.set(is));
+    let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.store(is, Ordering::Relaxed));
     set_active(true);
     let begin_ns = now_ns();
     let done = match target.abilities().checkpoints {
@@ -96,13 +96,13 @@ fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     done.map(|()| Times { begin_ns, end_ns })
 }
 
-fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, split: &Split) {
+fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, [inside, outside]: [&Latencies; 2]) {
     let schedule = &e.measured.schedule;
     let [inside_ns, outside_ns] = times.split(schedule);
     out.set(column::CHECKPOINT_SHARE_PCT, inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
     for (tps, p99, times, ns) in [
-        (column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99, &split.inside, inside_ns),
-        (column::CALM_TPS, column::CALM_TIME_NS_P99, &split.outside, outside_ns),
+        (column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99, inside, inside_ns),
+        (column::CALM_TPS, column::CALM_TIME_NS_P99, outside, outside_ns),
     ] {
         if ns == 0 {
             out.set_all_absent(&[tps, p99], "it was too short to measure transactions");
@@ -121,7 +121,7 @@ fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, split: &Split) {
         "a checkpoint took {:.0} ms, {:.0} ms of it in the window; {} transactions ended in it{late}",
         times.end_ns.saturating_sub(times.begin_ns) as f64 / 1e6,
         inside_ns as f64 / 1e6,
-        split.inside.count()
+        inside.count()
     );
     out.check(CheckId::Checkpoint, require(times.begin_ns < schedule.close_ns, detail));
 }

@@ -3,11 +3,12 @@
 use loadline_collect::os::perf_events;
 use loadline_database::{OpenRequest, TargetKind, Way, redact};
 use loadline_model::Driver;
-use loadline_model::plan::{OnNodeLoss, Plan, PlanFeature, PlannedAgents};
+use loadline_model::plan::{OnNodeLoss, Plan, PlanFeature, PlannedAgents, TimeSpec};
 use loadline_model::variant::Paired;
 use loadline_workload::{Instrument, Workload};
 
-use super::{PlanError, PlanSpec, options, value};
+use super::variants::drawn_seed;
+use super::{PlanError, PlanSpec, is_auto, options, time_with_unit, value};
 
 /// Flag of the key `oracle-awr`.
 pub const AWR_FLAG: &str = "--oracle-awr";
@@ -20,7 +21,14 @@ pub(super) fn of_plan(
     scans: bool,
 ) -> Result<Vec<PlanFeature>, PlanError> {
     let nodes: Vec<String> = spec.node.iter().flatten().map(|node| redact(node)).collect();
+    let objective = |t: &TimeSpec| time_with_unit("latency objective", t, 1e-6, 3600.0);
+    let objective_s = spec.latency_objective.as_ref().map(objective).transpose()?;
+    // Rows that stay on a server must be the same in the next run, which must not draw what this one drew: its rows would be in caches.
+    let draws = spec.seed.is_none().then(|| u64::from(drawn_seed() as u32));
     let all = [
+        draws.map(PlanFeature::Draws),
+        flag(PlanFeature::AutoWarmup, spec.warmup.as_ref().map(is_auto)),
+        objective_s.map(|s| PlanFeature::LatencyObjective((s * 1e9) as u64)),
         listed(PlanFeature::Nodes, nodes),
         listed(PlanFeature::NodeCounts, node_counts(spec.nodes.as_deref())?),
         spec.on_node_loss.filter(|of| *of != OnNodeLoss::End).map(PlanFeature::OnNodeLoss),

@@ -37,7 +37,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let delays_ms = if standbys.is_empty() { delays(spec.delay.as_deref())? } else { vec![0.0] };
     let pairs = spec.pairs()?.unwrap_or(DEFAULT_PAIRS);
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
-    let mut plan = one_plan(&PlanSpec { jobs, levels: None, delay: None, standby: None, ..spec.clone() })?;
+    let mut plan = one_plan(&PlanSpec { jobs, ..spec.clone() })?;
     windows_at_jobs(&plan)?;
     let known = workloads_of(&plan)?;
     for w in &plan.workloads {

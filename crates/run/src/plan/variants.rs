@@ -1,19 +1,23 @@
 //! The variants of `loadline ab`: each is a plan of its own, made from the common specification and what the variant changes.
 
+mod labels;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::paired::looks::Looks;
 use loadline_analyze::variants::ERROR;
 use loadline_database::{kind_of, redact};
-use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant, VariantSpec};
 use loadline_model::{Capability, Driver};
 use loadline_workload::Instrument;
 
+use self::labels::labels;
 use super::sweep::SweepPoints;
-use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, value, workloads_of};
+use super::{PlanError, PlanSpec, one_plan, value, workloads_of};
+
+pub(crate) use self::labels::ARM_VARIABLE;
 
 /// Default number of pairs: one stalled window does not spoil their interval.
 pub const DEFAULT_PAIRS: u32 = 16;
@@ -31,12 +35,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let base = PlanSpec {
         jobs: spec.jobs.clone().or_else(|| spec.populations.is_none().then_some(JobsSpec::One(1))),
         setting: spec.setting.as_ref().map(normal_names),
-        variant: None,
-        via: None,
         driver: spec.driver.or(spec.via.is_some().then_some(Driver::Client)),
-        pairs: None,
-        precision: None,
-        equivalence: None,
         ..spec.clone()
     };
     let specs: Vec<PlanSpec> = arms.iter().map(|arm| spec_of(&base, arm)).collect();
@@ -290,100 +289,6 @@ fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
     spec
 }
 
-/// Distinction of the variants, in words; an error if one is the same as another.
-fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> Result<Vec<String>, PlanError> {
-    let target = |n: usize| redact(specs[n].target.as_deref().unwrap_or(DEFAULT_TARGET));
-    let none = BTreeMap::new();
-    let settings: Vec<_> = specs.iter().map(|spec| spec.setting.as_ref().unwrap_or(&none)).collect();
-    let switch = |n: usize| arms[n].switch.as_deref();
-    let reads = |n: usize| switch(n).is_some_and(|text| text.contains(ARM_VARIABLE));
-    let is_same: [&dyn Fn(usize, usize) -> bool; 6] = [
-        &|m, n| same_address(&target(m), &target(n)),
-        &|m, n| settings[m] == settings[n],
-        &|m, n| specs[m].driver == specs[n].driver,
-        &|m, n| specs[m].parameters == specs[n].parameters,
-        &|m, n| switch(m) == switch(n) && !reads(n),
-        &|m, n| vias[m] == vias[n],
-    ];
-    let all = 0..specs.len();
-    for (m, n) in all.clone().flat_map(|n| (0..n).map(move |m| (m, n))) {
-        if is_same.iter().all(|is_same| is_same(m, n)) {
-            return value(format!(
-                "arms {} and {} are the same: let them differ in --setting-a and --setting-b, --target-…, --driver-…, --parameter-…, --via or \
-                 --switch-… (one command for both must have {ARM_VARIABLE} in its text, which is A or B)",
-                Letter::nth(m),
-                Letter::nth(n)
-            ));
-        }
-    }
-    let [targets, _, drivers, parameters, switches, ways] = is_same.map(|is_same| all.clone().any(|n| !is_same(0, n)));
-    let names = differing(settings.iter().copied());
-    let label = |(n, arm): (usize, &VariantSpec)| {
-        let letter = Letter::nth(n);
-        let mut named: Vec<String> = targets.then(|| target(n)).into_iter().collect();
-        named.extend(names.iter().map(|name| match settings[n].get(*name) {
-            Some(value) => format!("{name}={value}"),
-            None => format!("{name} as it is"),
-        }));
-        if drivers {
-            named.push(specs[n].driver.map_or_else(|| "preferred driver".to_owned(), |d| format!("{d} driver")));
-        }
-        if parameters {
-            let all =
-                arm.parameters.iter().flat_map(|(code, of)| of.iter().map(move |(k, v)| format!("{code}.{k}={v}")));
-            let given = all.collect::<Vec<_>>().join(", ");
-            named.push(if given.is_empty() { "parameters as they are".to_owned() } else { given });
-        }
-        if let Some(text) = switch(n)
-            && switches
-        {
-            let is_shared = all.clone().any(|other| other != n && switch(other) == switch(n));
-            let with = if is_shared { format!(" ({ARM_VARIABLE}={letter})") } else { String::new() };
-            named.push(shortened(text) + &with);
-        }
-        if ways {
-            named.push(vias[n].as_ref().map_or_else(|| "direct".to_owned(), |via| format!("through {via}")));
-        }
-        let given = arm.label.as_deref().map(str::trim);
-        if given.is_some_and(|label| label.is_empty() || label.chars().any(char::is_control)) {
-            return value(format!("the label of arm {letter} must have a character, and no line break"));
-        }
-        Ok(format!("{letter}: {}", given.map_or_else(|| named.join(", "), str::to_owned)))
-    };
-    arms.iter().enumerate().map(label).collect()
-}
-
-/// The variable that tells a command of the user's which arm it brings about.
-pub(crate) const ARM_VARIABLE: &str = "LOADLINE_ARM";
-/// Most characters of a command in the name of an arm.
-const MOST_OF_COMMAND: usize = 48;
-
-/// The beginning of a command, on one line.
-fn shortened(command: &str) -> String {
-    let words: Vec<&str> = command.split_whitespace().collect();
-    let line = words.join(" ");
-    if line.chars().count() <= MOST_OF_COMMAND {
-        return line;
-    }
-    line.chars().take(MOST_OF_COMMAND - 1).chain(['…']).collect()
-}
-
-/// Whether two addresses are the same, and their options as well: `1ms` is `1000us`.
-fn same_address(a: &str, b: &str) -> bool {
-    let options = |url: &str| {
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let value = |text: &str| match (parse_duration_s(text), parse_bytes(text)) {
-            (Ok(s), _) => format!("{} ns", (s * 1e9).round()),
-            (_, Ok(bytes)) => format!("{bytes} bytes"),
-            _ => text.to_owned(),
-        };
-        let of =
-            |pair: &str| pair.split_once('=').map_or((pair.to_owned(), None), |(k, v)| (k.to_owned(), Some(value(v))));
-        (place.to_owned(), query.split('&').filter(|pair| !pair.is_empty()).map(of).collect::<BTreeMap<_, _>>())
-    };
-    options(a) == options(b)
-}
-
 /// Names of settings that do not have the same value in all of `settings`.
 pub(crate) fn differing<'a>(settings: impl Iterator<Item = &'a BTreeMap<String, String>>) -> BTreeSet<&'a String> {
     let all: Vec<_> = settings.collect();
@@ -397,33 +302,21 @@ pub(crate) fn same_kind(plan: &Plan, [a, b]: [&Variant; 2]) -> bool {
     a == b
 }
 
-pub fn job_counts(plan: &Plan) -> &[u32] {
-    match &plan.jobs {
-        Jobs::List(list) => list,
-        Jobs::Auto { .. } => &[],
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::make_plan;
 
-    fn spec(a: VariantSpec, b: VariantSpec) -> PlanSpec {
+    pub(super) fn spec(a: VariantSpec, b: VariantSpec) -> PlanSpec {
         let (target, workload) = (Some("postgres-temp:".to_owned()), Some(vec!["LGWR-LAT25".to_owned()]));
         PlanSpec { target, workload, variant: Some(vec![a, b]), ..PlanSpec::default() }
     }
 
-    fn variants(spec: &PlanSpec) -> Vec<Variant> {
+    pub(super) fn variants(spec: &PlanSpec) -> Vec<Variant> {
         make_plan(spec).unwrap().paired.unwrap().variants
     }
 
-    fn labels(variant: Vec<VariantSpec>) -> Vec<String> {
-        let spec = spec(VariantSpec::default(), VariantSpec::default());
-        variants(&PlanSpec { variant: Some(variant), ..spec }).into_iter().map(|variant| variant.label).collect()
-    }
-
-    fn set(name: &str, value: &str) -> VariantSpec {
+    pub(super) fn set(name: &str, value: &str) -> VariantSpec {
         VariantSpec { setting: [(name.to_owned(), value.to_owned())].into(), ..VariantSpec::default() }
     }
 
@@ -445,45 +338,12 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_named_by_what_they_differ_in() {
-        let default = VariantSpec::default;
-        let client = || VariantSpec { driver: Some(Driver::Client), ..default() };
-        let other = VariantSpec { target: Some("postgres://ann:tops3cret@host/db".to_owned()), ..default() };
-        let switch = |text: &str| VariantSpec { switch: Some(text.to_owned()), ..default() };
-        let one = "./mount.sh $LOADLINE_ARM";
-        let switched = ["A", "B"].map(|arm| format!("{arm}: {one} (LOADLINE_ARM={arm})"));
-        let three = vec![set("x", "1"), set("x", "2"), VariantSpec { setting: set("x", "1").setting, ..client() }];
-        for (variants, said) in [
-            (
-                vec![set("wal_compression", "off"), set("wal_compression", "on")],
-                ["A: wal_compression=off", "B: wal_compression=on"].as_slice(),
-            ),
-            (vec![default(), set("fsync", "off")], &["A: fsync as it is", "B: fsync=off"]),
-            (vec![default(), other], &["A: postgres-temp:", "B: postgres://ann@host/db"]),
-            (vec![client(), default()], &["A: client driver", "B: preferred driver"]),
-            (vec![switch(one), switch(one)], &switched.each_ref().map(String::as_str)),
-            (three, &["A: x=1, preferred driver", "B: x=2, preferred driver", "C: x=1, client driver"]),
-        ] {
-            assert_eq!(labels(variants), said);
-        }
-        let long = "psql -qh /run -U postgres -c 'alter system set full_page_writes=off' -c 'select pg_reload_conf()'";
-        let labelled = VariantSpec { label: Some("fpw".into()), ..switch(&format!("{long} ")) };
-        let long = labels(vec![switch(long), labelled]);
-        assert!(long[0].ends_with('…') && long[0].chars().count() < 60 && long[1] == "B: fpw", "{long:?}");
-        let rows = BTreeMap::from([("lgwr-lat25".to_owned(), BTreeMap::from([("rows".to_owned(), 50)]))]);
-        let variants = variants(&spec(default(), VariantSpec { parameters: rows, ..default() }));
-        assert_eq!(variants[1].label, "B: lgwr-lat25.rows=50");
-        assert_eq!(variants[1].workloads[0].parameters["rows"], 50);
-        assert!(variants[0].workloads[0].parameters.is_empty());
-    }
-
-    #[test]
     fn what_is_common_holds_for_both_arms_and_is_no_difference() {
         let common = Some(BTreeMap::from([("work_mem".to_owned(), "8MB".to_owned())]));
         let plan = make_plan(&PlanSpec { setting: common, ..spec(set("a.x", "1"), set("a.x", "2")) }).unwrap();
         let arms = plan.paired.as_ref().unwrap();
         assert!(arms.variants.iter().all(|arm| arm.settings["work_mem"] == "8MB"));
-        assert_eq!((plan.settings.clone(), job_counts(&plan)), (arms.variants[0].settings.clone(), &[1][..]));
+        assert_eq!((&plan.settings, plan.jobs_over(1)), (&arms.variants[0].settings, Some(vec![1])));
         assert_eq!((arms.pairs, arms.looks.as_slice()), (DEFAULT_PAIRS, &[DEFAULT_PAIRS as usize][..]));
         assert!(arms.variants[0].label == "A: a.x=1" && same_kind(&plan, [&arms.variants[0], &arms.variants[1]]));
         let part = |jobs, rate| loadline_model::plan::PopulationSpec { jobs, rate, think: None };
@@ -492,7 +352,7 @@ mod tests {
             driver: Some(Driver::Client),
             ..spec(set("x", "1"), set("x", "2"))
         };
-        assert_eq!(job_counts(&make_plan(&mixed).unwrap()), [3]);
+        assert_eq!(make_plan(&mixed).unwrap().jobs_over(1), Some(vec![3]));
         let precision = Some(loadline_model::plan::ShareSpec::Share(0.02));
         let precise = make_plan(&PlanSpec { precision, ..spec(set("x", "1"), set("x", "2")) }).unwrap();
         let arms = precise.paired.unwrap();
@@ -503,6 +363,6 @@ mod tests {
     fn a_scan_is_measured_once_in_each() {
         let scan = PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..spec(set("x", "1"), set("x", "2")) };
         let plan = make_plan(&scan).unwrap();
-        assert_eq!((plan.paired.as_ref().unwrap().pairs, job_counts(&plan)), (1, &[1][..]));
+        assert_eq!((plan.paired.as_ref().unwrap().pairs, plan.jobs_over(1)), (1, Some(vec![1])));
     }
 }

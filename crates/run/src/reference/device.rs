@@ -200,14 +200,10 @@ fn rows_of_a_query(subject: Subject<'_>) -> u32 {
 
 /// The smallest of the known figures; if none is known, why the first is not.
 fn fewest<const N: usize>(figures: [Result<f64, String>; N]) -> Result<f64, String> {
-    figures
-        .into_iter()
-        .reduce(|a, b| match (a, b) {
-            (Ok(a), Ok(b)) => Ok(a.min(b)),
-            (Ok(known), Err(_)) | (Err(_), Ok(known)) => Ok(known),
-            (Err(first), Err(_)) => Err(first),
-        })
-        .unwrap_or_else(|| Err("no figure was given".to_owned()))
+    match figures.iter().flatten().copied().reduce(f64::min) {
+        Some(least) => Ok(least),
+        None => figures.into_iter().next().unwrap_or_else(|| Err("no figure was given".to_owned())),
+    }
 }
 
 #[cfg(test)]

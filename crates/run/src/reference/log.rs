@@ -11,11 +11,11 @@ use loadline_load::{Request, Warmup};
 use loadline_model::limits::name;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
-use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError};
+use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError, RedoSize};
 
 use super::place::{check_free_space, not_here};
 use super::{LogSource, Part, References, Subject, throughput_in, with_work};
-use crate::calibrate::{measure_expected, with};
+use crate::calibrate::{fit, measure_expected, with};
 use crate::test::MIB;
 
 const WARMUP_S: f64 = 0.2;
@@ -79,31 +79,22 @@ impl LogWriter {
     /// # Errors
     /// If the reference fails, or no parameters give this redo.
     fn equivalent_work(&self, work: &Work, redo_bytes: f64) -> Result<Work, String> {
-        let mut like = match work.workload.redo {
+        let like = match work.workload.redo {
             Some(_) => work.clone(),
             None => appends(work, redo_bytes)?,
         };
         let size = like.workload.redo.ok_or("the workload is not defined by its redo")?;
-        let mut seen = 0.0;
-        for _ in 0..4 {
-            let expected = redo_bytes.max(ENOUGH_BYTES);
-            seen = measure_expected(&self.target, &like, expected, &self.interrupted).map_err(|e| e.to_string())?;
-            if same_redo(seen, redo_bytes) {
-                return Ok(like);
+        let size = RedoSize { min: redo_bytes, nominal: redo_bytes, max: redo_bytes, ..size };
+        let expected = redo_bytes.max(ENOUGH_BYTES);
+        let measure = |work: &Work| measure_expected(&self.target, work, expected, &self.interrupted);
+        let is_met = |seen| same_redo(seen, redo_bytes);
+        let (parameters, seen) = fit(&like, size, is_met, measure).map_err(|e| e.to_string())?;
+        match seen.filter(|seen| !is_met(*seen)) {
+            Some(seen) => {
+                Err(format!("the reference writes {seen:.0} bytes of redo per transaction, not {redo_bytes:.0}"))
             }
-            let (payload, rows) = (like.params.get(size.payload), like.program.mean_rows_changed_per_tx().max(1.0));
-            let next = (payload as f64 + (redo_bytes - seen) / rows).round() as i64;
-            let range = like.workload.params.iter().find(|p| p.name == size.payload).map_or((1, 1), |p| (p.min, p.max));
-            let given = if (range.0..=range.1).contains(&next) || rows <= 1.0 {
-                [(size.payload.to_owned(), next.clamp(range.0, range.1))].into()
-            } else {
-                // Outside the range of the payload: change the number of rows instead.
-                let rows = (redo_bytes / (seen / rows)).round().max(1.0) as i64;
-                [(size.rows.to_owned(), rows)].into()
-            };
-            like = with(&like, &given);
+            None => Ok(with(&like, &parameters)),
         }
-        Err(format!("the reference writes {seen:.0} bytes of redo per transaction, not {redo_bytes:.0}"))
     }
 
     fn request(&self, work: &Arc<Work>, jobs: u32, warmup_s: f64) -> Request {

@@ -4,8 +4,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::Work;
-use loadline_model::plan::Payload;
-use loadline_workload::{Loop, LoopRows, Looping, Params, Stream};
+use loadline_workload::{Loop, LoopRows, Looping, Stream};
 
 use super::threads::{calls_per_s, in_huge_pages, threads};
 use super::{Part, References, Subject};
@@ -15,7 +14,7 @@ const MAX_BYTES: u64 = 128 << 20;
 
 /// Rows of the last workload that was measured: the next one usually needs the same.
 #[derive(Default)]
-pub(crate) struct LastRows(Mutex<Option<(Key, Rows)>>);
+pub(crate) struct LastRows(Mutex<Option<(Work, Rows)>>);
 
 #[derive(Clone)]
 struct Rows {
@@ -24,33 +23,22 @@ struct Rows {
     pages: String,
 }
 
-#[derive(PartialEq)]
-struct Key {
-    tables: Vec<String>,
-    params: Params,
-    seed: u64,
-    payload: Payload,
-}
-
 impl LastRows {
     fn for_work(&self, work: &Work) -> Rows {
-        let tables = &work.workload.tables;
-        let key = Key {
-            tables: tables.iter().map(|t| t.name.clone()).collect(),
-            params: work.params.clone(),
-            seed: work.seed,
-            payload: work.payload,
+        let names = |of: &Work| of.workload.tables.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
+        let is_same = |of: &Work| {
+            (&of.params, of.seed, of.payload) == (&work.params, work.seed, work.payload) && names(of) == names(work)
         };
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some((of, rows)) if *of == key => rows.clone(),
+            Some((of, rows)) if is_same(of) => rows.clone(),
             _ => {
                 // First frees the others.
                 *last = None;
-                let of = LoopRows::new(tables, &work.params, work.seed, work.payload, MAX_BYTES);
+                let of = LoopRows::new(&work.workload.tables, &work.params, work.seed, work.payload, MAX_BYTES);
                 let pages = of.memory().map(in_huge_pages).find(|note| !note.is_empty()).unwrap_or_default();
                 let rows = Rows { of: Arc::new(of), pages };
-                *last = Some((key, rows.clone()));
+                *last = Some((work.clone(), rows.clone()));
                 rows
             }
         }

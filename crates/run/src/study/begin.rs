@@ -60,7 +60,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     let mut context = Context {
         listener,
         requests: study.requests().cloned().collect(),
-        variants: VariantsState::new(&manifest.plan, parked.is_empty()),
+        variants: VariantsState::new(&manifest.plan),
         via: None,
         side,
         parked,
@@ -199,7 +199,7 @@ fn new_run(
     let manifest = Manifest {
         schema: MANIFEST_SCHEMA,
         run: folder.id(),
-        loadline_version: study.version.clone(),
+        loadline_version: env!("CARGO_PKG_VERSION").to_owned(),
         started_at: rfc3339(now),
         command: study.command.clone(),
         plan,

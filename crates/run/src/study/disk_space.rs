@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use loadline_database::{DataTable, FoundTable, Target, TargetError, Work, other_data};
+use loadline_database::{DataTable, FoundTable, FreeSpace, Target, TargetError, Work, other_data};
 use loadline_model::Plan;
 use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
@@ -179,19 +179,8 @@ struct Need {
     freed_bytes: u64,
 }
 
-/// A filesystem or tablespace that takes data or log.
-struct Filesystem {
-    name: String,
-    filesystem: String,
-    free: u64,
-    may_grow: Option<String>,
-}
-
-impl Filesystem {
-    fn for_storage(storage: &Storage) -> Option<Filesystem> {
-        let filesystem = format!("{} {}", storage.source, storage.mount_point);
-        Some(Filesystem { name: storage.path.clone(), filesystem, free: storage.free_bytes?, may_grow: None })
-    }
+fn free_in(storage: &Storage) -> Option<FreeSpace> {
+    Some(FreeSpace { place: storage.path.clone(), bytes: storage.free_bytes?, may_grow: None })
 }
 
 fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Result<Vec<String>, StudyError> {
@@ -200,25 +189,17 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
     }
     let size = |n: u64| bytes(n as f64);
     let log = target.log_space(need.data.data, need.data.indexes)?;
-    let data_place = info.storage.get("data").and_then(Filesystem::for_storage);
-    let (data_place, log_place) = match data_place {
-        Some(data) => {
+    let of_data = info.storage.get("data").and_then(|storage| Some((storage, free_in(storage)?)));
+    let (data_place, apart) = match of_data {
+        Some((data, free)) => {
             let dir = log.dir.as_deref().filter(|_| info.local).map(Path::new);
             let elsewhere = dir.and_then(|d| StorageFacts::read(d).ok()).map(|facts| facts.storage);
             let storage = elsewhere.as_ref().or_else(|| info.storage.get("log").filter(|_| log.dir.is_none()));
-            let place = storage.and_then(Filesystem::for_storage);
-            (Some(data), place)
+            // Without a known log filesystem, the log is on that of the data.
+            let is_other = |log: &&Storage| (&log.source, &log.mount_point) != (&data.source, &data.mount_point);
+            (Some(free), storage.filter(is_other).and_then(free_in))
         }
-        None => {
-            let found = target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?;
-            let place = |f: loadline_database::FreeSpace| Filesystem {
-                name: f.place,
-                filesystem: String::new(),
-                free: f.bytes,
-                may_grow: f.may_grow,
-            };
-            (found.map(place), None)
-        }
+        None => (target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?, None),
     };
     let text = format!(
         "{} about {} (data {}, indexes {}, log {})",
@@ -233,19 +214,17 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
         notes.push(format!("{text}; free space on the target is unknown: see to it that it has as much"));
         return Ok(notes);
     };
-    // Without a known log filesystem, the log is on that of the data.
-    let apart = log_place.filter(|l| l.filesystem != data.filesystem);
     let with_data = if apart.is_some() { 0 } else { log.bytes };
     let mut places = vec![(need.data.all().saturating_add(with_data).saturating_sub(need.freed_bytes), data)];
     places.extend(apart.map(|l| (log.bytes, l)));
     let several = places.len() > 1;
-    for (needed, place) in places.into_iter().filter(|(needed, place)| *needed > place.free) {
+    for (needed, place) in places.into_iter().filter(|(needed, place)| *needed > place.bytes) {
         let back = match need.freed_bytes {
             0 => String::new(),
             bytes => format!(" in addition to {} that are dropped first", size(bytes)),
         };
         let part = if several { format!(" ({} of it goes there)", size(needed)) } else { String::new() };
-        let short = format!("{text}, and {} is free in {}{part}{back}", size(place.free), place.name);
+        let short = format!("{text}, and {} is free in {}{part}{back}", size(place.bytes), place.place);
         match place.may_grow {
             Some(why) => notes.push(format!("{short}; {why}")),
             None if force => notes.push(format!("{short}; measured anyway (--force)")),

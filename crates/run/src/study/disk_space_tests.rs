@@ -192,7 +192,6 @@ fn workload_tables_are_dropped_after_the_last_test() {
             results: dir.path().join("runs"),
             resume: None,
             command: Vec::new(),
-            version: String::new(),
             limits: None,
             others: Vec::new(),
             place: Default::default(),

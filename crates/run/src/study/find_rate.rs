@@ -14,7 +14,6 @@ use loadline_model::{Latencies, Note, TestRecord, column};
 use super::measure::PlannedTest;
 use super::quiet::{Others, WhenQuiet};
 use super::{Context, StudyError};
-use crate::instrument::Instruments;
 
 /// Share of its rate that a look must complete, as that of the check of a rate.
 const KEPT: f64 = 0.98;
@@ -115,8 +114,7 @@ impl PlannedTest<'_> {
         // As the window of a test, that of a look is held back until others are quiet.
         let mut hold = context.hold(Others::beside(context));
         let waits = Arc::clone(&hold.waits);
-        let mut none = Instruments::default();
-        let mut hooks = WhenQuiet(&mut none, &mut hold);
+        let mut hooks = WhenQuiet(&mut [], &mut hold);
         let test = self.position.test;
         let measured = run_test(&prepared.request, &mut hooks, |_| {
             if waits.swap(false, Ordering::Relaxed) {

@@ -13,16 +13,16 @@ use loadline_model::column::COLUMNS;
 use loadline_model::live::LiveTest;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
-use loadline_model::{CheckId, Column, Detail, Forced, InPair, JobLoad, Note, TestRecord};
+use loadline_model::{Activity, CheckId, Column, Detail, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::Instrument;
 
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
-use super::quiet::{Others, Repeated, WhenQuiet};
+use super::quiet::{Others, WhenQuiet};
 use super::variants::{VariantsState, may_change_redo};
 use super::{Context, StudyError, native_report, refused, spread, window_length};
-use crate::activity::{GrownViews, ReadViews};
+use crate::activity::ReadViews;
 use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
 use crate::evidence::{BeforeTest, Evidence, Excuse, Excuses, Jobs, Proof, RunContext};
@@ -60,7 +60,8 @@ pub(super) struct Prepared {
 struct Ended {
     measured: Measured,
     instruments: Instruments,
-    views: GrownViews,
+    /// Activity by the target's statistics views.
+    views: Activity,
     proof: Proof,
     mark: Mark,
     /// Rest of a target that lost nodes.
@@ -104,7 +105,7 @@ impl PlannedTest<'_> {
             ended = self.run_jobs(context, &mut prepared)?;
         }
         let run = self.run_context(context, prepared.cache_bytes);
-        let instruments = std::mem::take(&mut ended.instruments);
+        let (instruments, views) = (std::mem::take(&mut ended.instruments), std::mem::take(&mut ended.views));
         let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
         // A limit is that of the work that the jobs did, which their figures say.
         let mut figures = steps::figures_of(&evidence);
@@ -116,10 +117,7 @@ impl PlannedTest<'_> {
         let of_search = searched.iter().flat_map(|s| s.remarks(ended.measured.merged.response.as_ref())).flatten();
         let evidence = evidence.and_remarks(missing.into_iter().chain(of_search));
         let test = steps::with_checks(figures, &evidence);
-        let mut output = record::of_jobs(&evidence, test, self.identity(context), native);
-        if let Some(activity) = &mut output.activity {
-            ended.views.add_to(activity);
-        }
+        let output = record::of_jobs(&evidence, test, self.identity(context), native, views);
         Ok((output, ended.remaining))
     }
 
@@ -172,7 +170,7 @@ impl PlannedTest<'_> {
             work: drawn,
             driver: self.workload.driver,
             jobs,
-            warmup: if plan.auto_warmup { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
+            warmup: if plan.auto_warmup() { until_warm(plan.warmup_s) } else { Warmup::Seconds(plan.warmup_s) },
             duration_s: longer_s.unwrap_or(planned_s),
             load: JobLoad { rate_tps: rate_tps.or(plan.load.rate_tps), objective: None, ..plan.load.clone() },
             cpu: if at.local { CpuSource::Local } else { CpuSource::Snapshot },
@@ -219,15 +217,14 @@ impl PlannedTest<'_> {
         let mark = native_report::mark(native_reports(context));
         let views = ReadViews::unless_arms(context.side.target.as_ref(), self.in_pair.is_some());
         let mut pace = Pace::default();
-        let mut hooks = WhenQuiet(&mut instruments, &mut hold);
+        let mut hooks = WhenQuiet(&mut instruments.all, &mut hold);
         let measured = run_test(request, &mut hooks, |tick| {
-            let second = pace.second(self.position.test, request, tick);
-            context.listener.on(Event::Progress { position: self.position.clone(), second });
+            context.listener.on(Event::Progress(pace.second(test, request, tick)));
             if waits.swap(false, Ordering::Relaxed) {
                 context.say_waiting(test);
             }
             if let Ok(text) = alarm.try_recv() {
-                context.warn(format!("test {}: {text}", self.position.test));
+                context.warn(format!("test {test}: {text}"));
             }
         });
         if matches!(measured, Err(TestError::Interrupted)) {
@@ -254,7 +251,7 @@ impl PlannedTest<'_> {
         let views = views.grown(target);
         let proof = prepared.before.proof(target, &self.work);
         let tx_per_s = measured.completed_before as f64 / measured.schedule.window_s();
-        let again = hold.repeated.map(|Repeated { by, pct }| Note::WindowRepeated { by: by.check, pct, tx_per_s });
+        let again = hold.repeated.map(|(by, pct)| Note::WindowRepeated { by: by.check, pct, tx_per_s });
         let notes = sessions.into_iter().chain(again).collect();
         Ok(Ended { measured, instruments, views, proof, mark, remaining, notes })
     }

@@ -1,6 +1,5 @@
 //! A run of pairs: each variant is measured in turns with the first one, window by window.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use loadline_analyze::paired::flips::FEW_BLOCKS;
@@ -19,7 +18,6 @@ use loadline_model::variant::{InPair, Letter, Paired};
 use super::measure::PlannedTest;
 use super::refused::Refused;
 use super::{Context, StudyError};
-use crate::plan::variants::job_counts;
 
 /// A workload at a number of jobs, of which a variant is compared with the first.
 struct Comparison<'a> {
@@ -32,16 +30,13 @@ struct Comparison<'a> {
     left: usize,
 }
 
-/// Early end of a comparison: why, if it is the run's error.
-type Window = ControlFlow<Option<StudyError>>;
-
 impl<'a> Comparison<'a> {
     /// Those of a plan in the order in which they are measured.
     fn all(plan: &'a Plan, paired: &'a Paired) -> Vec<Comparison<'a>> {
         let mut all = Vec::new();
         for workload in &plan.workloads {
-            for jobs in job_counts(plan) {
-                let of = |other| Comparison { plan, paired, code: &workload.code, jobs: *jobs, other, left: 0 };
+            for jobs in plan.jobs_over(1).into_iter().flatten() {
+                let of = |other| Comparison { plan, paired, code: &workload.code, jobs, other, left: 0 };
                 all.extend((1..paired.variants.len()).map(of));
             }
         }
@@ -85,6 +80,11 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// Whether the target is why: at another level it may do better.
+fn is_of_target(e: &StudyError) -> bool {
+    matches!(e, StudyError::Target(_) | StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
+}
+
 impl Context<'_> {
     /// Measures all pairs that are missing. Windows of a pair follow each other; a resumed run measures a broken pair anew. A level
     /// that cannot be brought about is left out, and the run ends with its error; the others go on.
@@ -93,11 +93,18 @@ impl Context<'_> {
         self.say_too_few(paired, all.len());
         let mut failed = None;
         for (at, comparison) in all.iter().enumerate() {
-            if let Some(e) = self.compare(comparison)? {
-                let level = paired.variants[comparison.other].level.as_ref().map_or("", |point| &point.level);
-                self.warn(format!("level {level} is left out: {e}"));
-                // The first reason is the run's error.
-                failed.get_or_insert(e);
+            match self.compare(comparison) {
+                // The next level starts a replica again that hangs.
+                Err(e) if paired.links.is_some() && is_of_target(&e) => {
+                    if self.stopped() {
+                        return Err(StudyError::Interrupted);
+                    }
+                    let level = paired.variants[comparison.other].level.as_ref().map_or("", |point| &point.level);
+                    self.warn(format!("level {level} is left out: {e}"));
+                    // The first reason is the run's error.
+                    failed.get_or_insert(e);
+                }
+                compared => compared?,
             }
             let is_last = all.get(at + 1).is_none_or(|next| next.code != comparison.code);
             if is_last && paired.links.is_none() {
@@ -129,18 +136,18 @@ impl Context<'_> {
         }
     }
 
-    /// Measures the missing pairs of a comparison. Returns why it is left out, if the run ends with that error.
-    fn compare(&mut self, comparison: &Comparison<'_>) -> Result<Option<StudyError>, StudyError> {
+    /// Measures the missing pairs of a comparison, unless the server refuses them.
+    fn compare(&mut self, comparison: &Comparison<'_>) -> Result<(), StudyError> {
         let Comparison { paired, other, .. } = comparison;
         let of_pair = paired.window(*other, true);
         let places = order(comparison.seed(), paired.pairs as usize);
         for (index, pair) in places.into_iter().enumerate() {
             let number = index as u32 + 1;
             if self.refused.leaves_out_arm(comparison.code, comparison.jobs, Letter::nth(*other)) {
-                return Ok(None);
+                return Ok(());
             }
             if !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
-                return Ok(None);
+                return Ok(());
             }
             while let Some(try_of) = self.next_pair(comparison, &of_pair, number) {
                 let first = self.next_test();
@@ -150,14 +157,14 @@ impl Context<'_> {
                     }
                     let variant = if side == Letter::A { 0 } else { *other };
                     let position = self.position(comparison, variant, (number, place), try_of);
-                    if let ControlFlow::Break(why) = self.window(comparison, variant, position)? {
-                        return Ok(why);
+                    if !self.window(comparison, variant, position)? {
+                        return Ok(());
                     }
                 }
                 self.judge_try(first, try_of);
             }
         }
-        Ok(None)
+        Ok(())
     }
 
     /// The place of a window in the run: that at `place` of the pair `number`.
@@ -182,43 +189,25 @@ impl Context<'_> {
         }
     }
 
-    /// Measures a window of `variant`.
-    fn window(&mut self, of: &Comparison<'_>, variant: usize, position: LiveTest) -> Result<Window, StudyError> {
+    /// Measures a window of `variant`. `false`: the server refuses it, so the rest of the comparison is left out.
+    fn window(&mut self, of: &Comparison<'_>, variant: usize, position: LiveTest) -> Result<bool, StudyError> {
         let Comparison { paired, other, jobs, .. } = of;
-        let Some(workload) = of.workload(variant) else { return Ok(Window::Break(None)) };
+        let Some(workload) = of.workload(variant) else { return Ok(false) };
         let in_pair = paired.window(*other, variant == 0);
         if !self.prepare_first(of, variant)? {
-            return Ok(Window::Break(None));
+            return Ok(false);
         }
-        let delay_ms = in_pair.level.as_ref().map(|point| point.delay_ms);
-        if let Err(e) = self.take(paired, variant, delay_ms) {
-            return self.level_left_out(paired, e);
-        }
-        let Some(work) = self.work_of(of, variant)? else { return Ok(Window::Break(None)) };
+        self.take(paired, variant, in_pair.level.as_ref().map(|point| point.delay_ms))?;
+        let Some(work) = self.work_of(of, variant)? else { return Ok(false) };
         let level = self.under_levels(paired.variants[variant].level.as_ref())?;
         let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
         match test.measure(self) {
-            Ok(()) => Ok(Window::Continue(())),
-            // The next level starts a replica again that hangs.
-            Err(e @ StudyError::Test { source: TestError::Target(_) | TestError::Counters(_), .. })
-                if paired.links.is_some() =>
-            {
-                self.level_left_out(paired, e)
-            }
+            Ok(()) => Ok(true),
             Err(e) if paired.links.is_none() => {
                 let refused = of.refused(variant, *jobs).unwrap_or(Refused::Jobs(*jobs));
-                self.leave_out_refused(workload, refused, e).map(|()| Window::Break(None))
+                self.leave_out_refused(workload, refused, e).map(|()| false)
             }
             Err(e) => Err(e),
-        }
-    }
-
-    /// Leaves out a level because of `failure`; that of another variant ends the run.
-    fn level_left_out(&self, paired: &Paired, failure: StudyError) -> Result<Window, StudyError> {
-        match paired.links {
-            Some(_) if self.stopped() => Err(StudyError::Interrupted),
-            Some(_) => Ok(Window::Break(Some(failure))),
-            None => Err(failure),
         }
     }
 

@@ -13,11 +13,11 @@ use loadline_model::disturbance::{DISTURBANCES, Disturbance};
 
 use super::Context;
 use crate::figures::disturbance::shares;
-use crate::instrument::Instruments;
+use crate::instrument::Instrument;
 use crate::test::Test;
 
-/// Time over which is looked whether it is quiet.
-pub(super) const LOOK: Duration = Duration::from_millis(200);
+/// Time over which is looked whether it is quiet, of a test without a window.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// Use by others on this machine, since it was last looked.
 pub(super) struct Others {
@@ -70,11 +70,11 @@ fn read(server: &Server, devices: &[Option<String>; 2]) -> Reading {
 }
 
 /// The instruments of a test whose window may be held back.
-pub(super) struct WhenQuiet<'a>(pub(super) &'a mut Instruments, pub(super) &'a mut Hold);
+pub(super) struct WhenQuiet<'a>(pub(super) &'a mut [Box<dyn Instrument>], pub(super) &'a mut Hold);
 
 impl TestHooks for WhenQuiet<'_> {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
-        self.0.start(request, shared)
+        self.0.iter_mut().try_for_each(|instrument| instrument.start(request, shared))
     }
 
     fn holds(&self) -> bool {
@@ -82,8 +82,7 @@ impl TestHooks for WhenQuiet<'_> {
     }
 
     fn may_open(&mut self) -> bool {
-        let is_quiet = self.1.others.were_quiet();
-        self.1.decide(is_quiet)
+        self.1.may_open()
     }
 
     fn opens_again(&mut self) -> bool {
@@ -91,7 +90,7 @@ impl TestHooks for WhenQuiet<'_> {
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {
-        self.0.stop(jobs);
+        self.0.iter_mut().for_each(|instrument| instrument.stop(jobs));
     }
 }
 
@@ -107,21 +106,14 @@ pub(super) struct Hold {
     pub(super) waited_s: f64,
     /// Whether another window may follow.
     pub(super) may_repeat: bool,
-    /// Why one does.
-    pub(super) repeated: Option<Repeated>,
-    /// When the window was let go.
-    opened: Option<Instant>,
+    /// Disturbance, %, of a window that does not count, if there was one.
+    pub(super) repeated: Option<(&'static Disturbance, f64)>,
+    /// When it was last looked whether others are quiet: the last look let the window go.
+    looked: Option<Instant>,
     /// Whether it was let go although others were not quiet.
     pub(super) in_vain: bool,
-    is_looking: bool,
     /// Set when it begins to wait, for whoever tells it.
     pub(super) waits: Arc<AtomicBool>,
-}
-
-/// A window that does not count: what disturbed it, %.
-pub(super) struct Repeated {
-    pub(super) by: &'static Disturbance,
-    pub(super) pct: f64,
 }
 
 impl Hold {
@@ -134,9 +126,8 @@ impl Hold {
             waited_s: 0.0,
             may_repeat: false,
             repeated: None,
-            opened: None,
+            looked: None,
             in_vain: false,
-            is_looking: false,
             waits: Arc::default(),
         }
     }
@@ -146,9 +137,24 @@ impl Hold {
         !self.others.were_quiet()
     }
 
+    /// Waits as long as a window would be held back; `says` once that it waits.
+    pub(super) fn wait(&mut self, interrupted: &AtomicBool, mut says: impl FnMut()) {
+        while self.most_s > 0.0 && !interrupted.load(Ordering::Relaxed) && !self.may_open() {
+            if self.waits.swap(false, Ordering::Relaxed) {
+                says();
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn may_open(&mut self) -> bool {
+        let is_quiet = self.others.were_quiet();
+        self.decide(is_quiet)
+    }
+
     /// Whether the window may start, if others were quiet since the last look. The first one is only where the next begins.
     fn decide(&mut self, is_quiet: bool) -> bool {
-        if !std::mem::replace(&mut self.is_looking, true) {
+        if self.looked.replace(Instant::now()).is_none() {
             return false;
         }
         if !is_quiet {
@@ -157,21 +163,20 @@ impl Hold {
         }
         self.waited_s = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         self.in_vain = !is_quiet && self.waited_s >= self.most_s;
-        self.opened = Some(Instant::now());
         is_quiet || self.in_vain
     }
 
     /// Whether another window follows one that is over: others disturbed it, and it took no more than may still be waited.
     fn repeats(&mut self) -> bool {
-        let Some(opened) = self.opened.filter(|_| self.may_repeat && !self.in_vain) else { return false };
+        let Some(opened) = self.looked.filter(|_| self.may_repeat && !self.in_vain) else { return false };
         let waited_s = self.began.unwrap_or(opened).elapsed().as_secs_f64();
         if waited_s >= self.most_s {
             return false;
         }
-        let Some((by, pct)) = self.others.disturbed() else { return false };
-        self.repeated = Some(Repeated { by, pct });
+        let Some(disturbed) = self.others.disturbed() else { return false };
+        self.repeated = Some(disturbed);
         self.began.get_or_insert(opened);
-        (self.waited_s, self.is_looking) = (waited_s, false);
+        (self.waited_s, self.looked) = (waited_s, None);
         true
     }
 }
@@ -270,6 +275,7 @@ mod tests {
         let others =
             Others { before: read(&Server::Inside, &none), server: Server::Inside, own: Vec::new(), devices: none };
         let mut hold = Hold::new(others, 600.0);
+        hold.wait(&AtomicBool::new(true), || panic!("a user who stops is not kept waiting"));
         assert!(!hold.decide(true), "the first look only begins");
         assert!(!hold.decide(false) && hold.waits.swap(false, Ordering::Relaxed));
         assert!(!hold.decide(false) && !hold.waits.load(Ordering::Relaxed), "it is told once that it waits");

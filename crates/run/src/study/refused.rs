@@ -38,9 +38,10 @@ pub(super) enum Refused {
 /// Refusals of the server while the run went on.
 #[derive(Default)]
 pub(super) struct Refusals {
-    all: Vec<(SkippedWorkload, Refused)>,
+    /// Each with the code of its workload.
+    all: Vec<(String, Refused)>,
     /// The first one: the run's error, if nothing at all could be measured.
-    first: Option<StudyError>,
+    pub(super) first: Option<StudyError>,
 }
 
 impl Refusals {
@@ -52,19 +53,13 @@ impl Refusals {
             Refused::Value(_, refused) => value == Some(*refused),
             Refused::Arm(..) => false,
         };
-        self.all.iter().any(|(skipped, refused)| skipped.code == code && of_test(refused))
+        self.all.iter().any(|(of, refused)| of == code && of_test(refused))
     }
 
     /// Whether the pairs of `code` with so many jobs of the first arm and this one are left out.
     pub(super) fn leaves_out_arm(&self, code: &str, jobs: u32, other: Letter) -> bool {
         let of_arm = |refused: &Refused| matches!(refused, Refused::Arm(arm, from) if *arm == other && jobs >= *from);
-        let mut of_arms = self.all.iter().filter(|(skipped, _)| skipped.code == code);
-        self.leaves_out(code, jobs, None) || of_arms.any(|(_, refused)| of_arm(refused))
-    }
-
-    /// Skipped workloads, and the error of a run that measured nothing.
-    pub(super) fn take(&mut self) -> (Vec<SkippedWorkload>, Option<StudyError>) {
-        (std::mem::take(&mut self.all).into_iter().map(|(skipped, _)| skipped).collect(), self.first.take())
+        self.leaves_out(code, jobs, None) || self.all.iter().any(|(of, refused)| of == code && of_arm(refused))
     }
 }
 
@@ -137,9 +132,8 @@ impl Context<'_> {
             self.drop_partial_data_set();
         }
         self.listener.on(Event::Skipped { code: &workload.code, reason: &reason });
-        let skipped = SkippedWorkload { code: workload.code.clone(), reason };
-        self.manifest.plan.skipped.push(skipped.clone());
-        self.refused.all.push((skipped, refused));
+        self.manifest.plan.skipped.push(SkippedWorkload { code: workload.code.clone(), reason });
+        self.refused.all.push((workload.code.clone(), refused));
         self.refused.first.get_or_insert(failure);
         Ok(self.folder.write_manifest(&self.manifest)?)
     }

@@ -114,17 +114,8 @@ mod tests {
 
     #[test]
     fn limits_of_another_machine_are_refused_or_marked_with_both_names() {
-        let point = |of: &str| LogWriterPoint {
-            of: of.into(),
-            workload: String::new(),
-            mix: false,
-            wait: true,
-            redo_bytes_per_tx: 1.0,
-            jobs: 1,
-            tps: 1.0,
-            latency_ns_mean: 1.0,
-        };
-        let limits = KnownLimits { host: "db1".into(), points: vec![point("log in /d")] };
+        let point = LogWriterPoint { of: "log in /d".into(), ..LogWriterPoint::default() };
+        let limits = KnownLimits { host: "db1".into(), points: vec![point] };
         let of = |local, host: Option<&str>, here: &str| {
             let info = TargetInfo { local, host: host.map(str::to_owned), ..TargetInfo::default() };
             limits.for_target(&info, here).map(|(points, warning)| (points[0].of.clone(), warning.is_some()))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loadline_database::{TargetError, Work};
 use loadline_model::live::LiveTest;
 use loadline_model::plan::{Jobs, PlannedWorkload};
-use loadline_model::{Column, Driver, TestRecord, column};
+use loadline_model::{Driver, TestRecord, column};
 use loadline_workload::Sweep;
 
 use super::measure::PlannedTest;
@@ -20,15 +20,9 @@ struct SweepPoint {
     nodes: u32,
     jobs: u32,
     /// Value of the swept parameter, if any.
-    value: Option<ParameterValue>,
+    value: Option<i64>,
     /// The test that is measured again.
     try_of: Option<u32>,
-}
-
-struct ParameterValue {
-    name: String,
-    value: i64,
-    column: &'static Column,
 }
 
 impl Context<'_> {
@@ -110,13 +104,14 @@ impl Context<'_> {
         SweepPoint { nodes, jobs, value, try_of }: SweepPoint,
         position: LiveTest,
     ) -> Result<(), StudyError> {
-        let beyond = value.as_ref().map_or(Refused::Jobs(jobs), |v| Refused::Value(v.name.clone(), v.value));
-        let work = match self.at_point(workload, work, value.as_ref()) {
+        let swept = SweepPoints::new(&self.known, workload).parameter.zip(value);
+        let beyond = swept.as_ref().map_or(Refused::Jobs(jobs), |(of, value)| Refused::Value(of.name.clone(), *value));
+        let work = match self.at_point(workload, work, swept.as_ref()) {
             Ok(work) => Arc::new(Work { nodes: Some(nodes), ..work }),
             Err(e) => return self.leave_out_refused(workload, beyond, e.into()),
         };
         let (number, repetition) = (position.test, position.repetition);
-        let swept = value.map(|v| v.column);
+        let swept = swept.map(|(of, _)| of.column);
         let test = PlannedTest { workload, work, position, swept, in_pair: None, level: None };
         if let Err(e) = test.measure(self) {
             // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
@@ -206,13 +201,7 @@ impl Context<'_> {
             return None;
         }
         let swept = SweepPoints::new(&self.known, workload).parameter.filter(|_| record.swept().is_some());
-        let value = match swept {
-            Some(SweptParameter { name, column, .. }) => {
-                let value = *record.parameters.get(&name)?;
-                Some(ParameterValue { name, value, column })
-            }
-            None => None,
-        };
+        let value = swept.and_then(|of| record.parameters.get(&of.name).copied());
         Some(SweepPoint { nodes: record.nodes, jobs: record.jobs, value, try_of: Some(first) })
     }
 
@@ -221,9 +210,9 @@ impl Context<'_> {
         &self,
         workload: &PlannedWorkload,
         work: &Work,
-        value: Option<&ParameterValue>,
+        swept: Option<&(SweptParameter, i64)>,
     ) -> Result<Work, TargetError> {
-        let work = value.map_or_else(|| work.clone(), |value| with(work, &[(value.name.clone(), value.value)].into()));
+        let work = swept.map_or_else(|| work.clone(), |(of, value)| with(work, &[(of.name.clone(), *value)].into()));
         // The installed procedure still has the previous value.
         if matches!(work.workload.sweep, Sweep::Parameter { .. }) && workload.driver == Driver::Database {
             self.side.target.abilities().driver()?.install(&work)?;
@@ -235,9 +224,9 @@ impl Context<'_> {
     fn next_value(
         &self,
         workload: &PlannedWorkload,
-        SweptParameter { name, values, column }: &SweptParameter,
+        SweptParameter { name, values, .. }: &SweptParameter,
         repetition: u32,
-    ) -> Option<ParameterValue> {
+    ) -> Option<i64> {
         let found = self.known.find(&workload.code).ok()?;
         let done = |v: &&i64| {
             let of_value = |r: &TestRecord| r.swept().is_some() && r.parameters.get(name) == Some(*v);
@@ -246,8 +235,7 @@ impl Context<'_> {
         let given = workload.parameters.contains_key(name);
         let most = if found.workers.as_ref() == Some(name) { self.max_parallel_workers(given) } else { i64::MAX };
         let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
-        let value = values.iter().filter(left_in).find(done)?;
-        Some(ParameterValue { name: name.clone(), value: *value, column })
+        values.iter().filter(left_in).find(done).copied()
     }
 
     /// Next job count of a sweep over jobs on so many nodes. Later repetitions use the job counts of the first. Fewer jobs than

@@ -219,19 +219,19 @@ pub(super) fn forced(
 }
 
 fn refused(findings: &[Finding], force: bool, own: &[&str]) -> Result<Option<String>, StudyError> {
-    let with = |severity| findings.iter().filter(move |f| f.severity == severity);
-    let lines = |found: Vec<&Finding>| {
-        found.iter().map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice)).collect::<Vec<_>>()
+    let lines = |severity: Severity, but: &[&str]| {
+        let found = findings.iter().filter(|f| f.severity == severity && !but.contains(&f.subject.as_str()));
+        found.map(|f| format!("  {} = {}: {}", f.subject, f.value, f.advice)).collect::<Vec<_>>()
     };
-    let impossible = lines(with(Severity::Impossible).collect());
+    let impossible = lines(Severity::Impossible, &[]);
     if !impossible.is_empty() {
         return Err(StudyError::Impossible(impossible.join("\n")));
     }
-    let others = lines(with(Severity::Refused).filter(|f| !own.contains(&f.subject.as_str())).collect());
+    let others = lines(Severity::Refused, own);
     if !others.is_empty() && !force {
         return Err(StudyError::Doctor(others.join("\n")));
     }
-    let refused = lines(with(Severity::Refused).collect());
+    let refused = lines(Severity::Refused, &[]);
     Ok((!refused.is_empty()).then(|| refused.join("; ").trim().to_owned()))
 }
 
@@ -273,31 +273,21 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
 /// Checks that this machine lets each job have a thread, before a server is started for them.
 fn fit_threads(plan: &Plan) -> Result<(), PlanError> {
     let nodes = plan.node_counts().last().copied().unwrap_or(1);
-    let most = match &plan.jobs {
-        Jobs::List(_) if plan.runs_jobs_here() => plan.jobs_over(nodes).into_iter().flatten().max(),
-        _ => None,
-    };
-    allow_threads(most.unwrap_or(1)).map_err(|e| PlanError::Value(e.to_string()))
+    let listed = plan.jobs_over(nodes).filter(|_| plan.runs_jobs_here());
+    allow_threads(listed.into_iter().flatten().max().unwrap_or(1)).map_err(|e| PlanError::Value(e.to_string()))
 }
 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
 pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
+    let nodes = plan.node_counts().last().copied().unwrap_or(target.facts().nodes);
+    let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
+    if let Some(most) = limit.jobs.filter(|most| asked > *most) {
+        return Err(StudyError::TooManyJobs { asked, because: limit.because, most });
+    }
     let most = match &plan.jobs {
-        Jobs::List(_) => {
-            let nodes = plan.node_counts().last().copied().unwrap_or(target.facts().nodes);
-            let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
-            match limit.jobs {
-                Some(most) if asked > most => {
-                    return Err(StudyError::TooManyJobs { asked, because: limit.because, most });
-                }
-                _ => asked,
-            }
-        }
-        Jobs::Auto { max } => match limit.jobs {
-            Some(0) => return Err(StudyError::TooManyJobs { asked: 1, because: limit.because, most: 0 }),
-            limit => (*max).min(limit.unwrap_or(u32::MAX)),
-        },
+        Jobs::List(_) => asked,
+        Jobs::Auto { max } => (*max).min(limit.jobs.unwrap_or(u32::MAX)),
     };
     // Other processes have limits of their own.
     if plan.runs_jobs_here() {

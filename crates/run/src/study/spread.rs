@@ -156,7 +156,7 @@ impl Context<'_> {
             Err(why) => return Err(Loss::LastNode { lost: remaining.lost, why }.into()),
         }
         let plan = &self.manifest.plan;
-        if plan.on_node_loss() != Some(&OnNodeLoss::Continue) || plan.paired.is_some() {
+        if plan.on_node_loss() != Some(OnNodeLoss::Continue) || plan.paired.is_some() {
             return Err(Loss::Nodes(remaining.lost).into());
         }
         let left = self.side.target.facts().nodes;

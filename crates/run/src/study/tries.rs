@@ -2,7 +2,6 @@
 //! at once, and once more at the end of the run. Which try counts: `loadline_model::tries`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use loadline_load::Place;
@@ -11,7 +10,7 @@ use loadline_model::tries::{MOST_TRIES, TryOutcome, measured, split, tries};
 use loadline_model::{TestRecord, column};
 
 use super::Context;
-use super::quiet::{Hold, LOOK, Others};
+use super::quiet::{Hold, Others};
 use crate::plan::duration::DurationEstimate;
 
 /// Longest time that a try waits for a quiet machine, s.
@@ -184,18 +183,9 @@ impl Context<'_> {
 
     /// Waits until others are quiet, as far as patience goes, before a test without a window.
     pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>) {
-        let (began, most_s) = (Instant::now(), self.tries.wait_s());
-        if most_s > 0.0 {
-            let (mut others, interrupted) = (Others::beside(self), Arc::clone(&self.interrupted));
-            let mut look_for = |most_s| wait_for(began, most_s, &interrupted, || others.were_quiet());
-            let mut is_quiet = look_for(most_s.min(LOOK.as_secs_f64()));
-            if !is_quiet {
-                self.say_waiting(test);
-                is_quiet = look_for(most_s);
-            }
-            self.tries.in_vain |= !is_quiet;
-            self.book_wait_s(began.elapsed().as_secs_f64(), try_of);
-        }
+        let (mut hold, interrupted) = (self.hold(Others::beside(self)), Arc::clone(&self.interrupted));
+        hold.wait(&interrupted, || self.say_waiting(test));
+        self.book_hold(&hold, try_of);
     }
 
     pub(super) fn say_waiting(&mut self, test: u32) {
@@ -208,17 +198,12 @@ impl Context<'_> {
         Hold::new(others, if matches!(self.place, Place::Remote(_)) { 0.0 } else { self.tries.wait_s() })
     }
 
-    /// Books what a try waited at the end of its warm-up, and a window that did not count.
+    /// Books what a try waited, and a window that did not count. A second try is booked as a whole.
     pub(super) fn book_hold(&mut self, hold: &Hold, try_of: Option<u32>) {
         self.tries.in_vain |= hold.in_vain;
-        self.book_wait_s(hold.waited_s, try_of);
-    }
-
-    /// Books what a test waited. A second try is booked as a whole.
-    fn book_wait_s(&mut self, waited_s: f64, try_of: Option<u32>) {
         if try_of.is_none() {
-            self.tries.waited_s += waited_s;
-            self.tries.spent_s += waited_s;
+            self.tries.waited_s += hold.waited_s;
+            self.tries.spent_s += hold.waited_s;
         }
     }
 
@@ -265,17 +250,6 @@ impl Context<'_> {
     }
 }
 
-/// Waits from `began` until `is_quiet`, looking now and then, for at most `most_s`. Returns whether it is.
-fn wait_for(began: Instant, most_s: f64, interrupted: &AtomicBool, mut is_quiet: impl FnMut() -> bool) -> bool {
-    while began.elapsed().as_secs_f64() < most_s && !interrupted.load(Ordering::Relaxed) {
-        std::thread::sleep(LOOK);
-        if is_quiet() {
-            return true;
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,15 +280,6 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_never_quiet_is_waited_for_in_bounded_time() {
-        let (go_on, stop, began) = (AtomicBool::new(false), AtomicBool::new(true), Instant::now());
-        assert!(!wait_for(began, 600.0, &stop, || false), "a user who stops is not kept waiting");
-        assert!(!wait_for(began, 0.0, &go_on, || true), "without patience nothing is waited for");
-        let mut looks = 0;
-        let is_quiet = wait_for(began, 600.0, &go_on, || {
-            looks += 1;
-            looks == 2
-        });
-        assert!(is_quiet && looks == 2);
         let mut tries = Tries::new(&Plan::default(), &[], Vec::new());
         (tries.patience, tries.planned_s, tries.window_s) = (0.3, 100.0, 4.0);
         assert_eq!(tries.wait_s(), MOST_WAIT_S);

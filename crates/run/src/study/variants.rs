@@ -21,14 +21,19 @@ use crate::plan::variants::{differing, keep_common, same_kind};
 pub(super) struct VariantsState {
     /// Index of the variant in force.
     now: usize,
-    /// Whether all have one open target; if not, each has its own.
-    shared: bool,
     /// Whether a setting of the variants needs a restart: then each window begins after one, so that all begin alike.
     restart: bool,
-    /// Refusals in each variant that the user has on purpose.
-    forced: Vec<Option<String>>,
-    /// The variants as this process found them, and the values of the settings that they give; empty until all were in force.
-    found: Vec<(VariantFound, Values)>,
+    /// The variants as this process found them; empty until all were in force.
+    found: Vec<Found>,
+}
+
+#[derive(Clone, Default)]
+struct Found {
+    of: VariantFound,
+    /// Of the settings that the variants give.
+    values: Values,
+    /// Refusals that the user has on purpose.
+    forced: Option<String>,
 }
 
 /// Values of settings as the target states them; `None` if it has no such setting.
@@ -36,38 +41,33 @@ type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
     /// Of a run of `plan`; `None` if it has no variants that are brought about.
-    pub(super) fn new(plan: &Plan, shared: bool) -> Option<VariantsState> {
-        let forced = vec![None; plan.arms()?.variants.len()];
-        Some(VariantsState { now: 0, shared, restart: false, forced, found: Vec::new() })
+    pub(super) fn new(plan: &Plan) -> Option<VariantsState> {
+        plan.arms().map(|_| VariantsState { now: 0, restart: false, found: Vec::new() })
     }
 
     pub(super) fn forced(&self) -> Option<&String> {
-        self.forced.get(self.now)?.as_ref()
+        self.found.get(self.now)?.forced.as_ref()
     }
 
     /// Changes in the target of the variant in force, which is `info` now, since it was found; for a note.
     pub(super) fn changed(&self, plan: &Plan, info: &TargetInfo) -> Option<Note> {
         let variant = plan.arms()?.variants.get(self.now)?;
         // loadline itself changes settings of a private server from test to test; nobody else does.
-        let (found, _) = self.found.get(self.now).filter(|_| !is_temporary(plan.target_of(variant)))?;
-        settings::changed_since(&found.target, info)
+        let found = self.found.get(self.now).filter(|_| !is_temporary(plan.target_of(variant)))?;
+        settings::changed_since(&found.of.target, info)
     }
 
-    /// Whether variants share the open target and differ in its settings.
-    fn settings_differ(&self, paired: &Paired) -> bool {
-        self.shared && !differing(paired.variants.iter().map(|variant| &variant.settings)).is_empty()
-    }
-
-    /// Settings that are not as they were when the variant in force was first so, though the variants differ in them.
-    fn not_in_force(&self, paired: &Paired, values: &Values, info: &TargetInfo) -> Vec<String> {
-        let Some(((own, own_values), variant)) = self.found.get(self.now).zip(paired.variants.get(self.now)) else {
+    /// Settings that are not as they were when the variant in force was first so, though the variants differ in them. `shared`: all have
+    /// one target.
+    fn not_in_force(&self, paired: &Paired, shared: bool, values: &Values, info: &TargetInfo) -> Vec<String> {
+        let Some((own, variant)) = self.found.get(self.now).zip(paired.variants.get(self.now)) else {
             return Vec::new();
         };
         let others = || self.found.iter().enumerate().filter(|(n, _)| *n != self.now).map(|(_, found)| found);
         // loadline itself may change what a variant leaves as it is, such as the size of the cache.
         let lost = |name: &String, now: &Option<String>| {
-            let is_other = || others().any(|(_, values)| values.get(name) == Some(now));
-            Some(now) != own_values.get(name) && (variant.settings.contains_key(name) || is_other())
+            let is_other = || others().any(|found| found.values.get(name) == Some(now));
+            Some(now) != own.values.get(name) && (variant.settings.contains_key(name) || is_other())
         };
         let shown = |value: Option<&String>| value.map_or("unknown", String::as_str).to_owned();
         let said = |name: &String, now: Option<&String>, was: Option<&String>| {
@@ -76,12 +76,12 @@ impl VariantsState {
         let mut wrong: Vec<String> = values
             .iter()
             .filter(|(name, now)| lost(name, now))
-            .map(|(name, now)| said(name, now.as_ref(), own_values.get(name).and_then(Option::as_ref)))
+            .map(|(name, now)| said(name, now.as_ref(), own.values.get(name).and_then(Option::as_ref)))
             .collect();
-        if variant.switch.is_some() && self.shared {
-            let all = self.found.iter().map(|(found, _)| &found.target.settings);
-            let values =
-                differing(all).into_iter().map(|name| (name, info.settings.get(name), own.target.settings.get(name)));
+        if variant.switch.is_some() && shared {
+            let all = self.found.iter().map(|found| &found.of.target.settings);
+            let first = &own.of.target.settings;
+            let values = differing(all).into_iter().map(|name| (name, info.settings.get(name), first.get(name)));
             wrong.extend(values.filter(|(_, now, was)| now != was).map(|(name, now, was)| said(name, now, was)));
         }
         wrong
@@ -132,19 +132,17 @@ impl Context<'_> {
     /// Brings all variants about, the first one last. Sees what each is, what it can run, and that their settings took effect.
     pub(super) fn try_variants(&mut self) -> Result<(), StudyError> {
         let Some(paired) = self.manifest.plan.arms().cloned() else { return Ok(()) };
-        let mut found: Vec<(VariantFound, Values)> = vec![Default::default(); paired.variants.len()];
+        let mut found = vec![Found::default(); paired.variants.len()];
         for (n, variant) in paired.variants.iter().enumerate().rev() {
             self.take(&paired, n, None)?;
             let (doctor, forced) = self.doctor_of(n, variant)?;
-            if let Some(of) = self.variants.as_mut().and_then(|state| state.forced.get_mut(n)) {
-                *of = forced;
-            }
-            found[n] = (VariantFound { target: self.side.info.clone(), doctor }, self.given_values(&paired)?);
+            let of = VariantFound { target: self.side.info.clone(), doctor };
+            found[n] = Found { of, values: self.given_values(&paired)?, forced };
         }
         self.see_that_they_differ(&paired, &mut found)?;
         if self.manifest.variants.is_empty() {
-            self.manifest.target.clone_from(&found[0].0.target);
-            self.manifest.variants = found.iter().map(|(found, _)| found.clone()).collect();
+            self.manifest.target.clone_from(&found[0].of.target);
+            self.manifest.variants = found.iter().map(|found| found.of.clone()).collect();
         }
         if let Some(state) = &mut self.variants {
             state.found = found;
@@ -168,17 +166,13 @@ impl Context<'_> {
     }
 
     /// Refuses settings that are the same in two variants although they should differ, and says so of commands that change nothing.
-    fn see_that_they_differ(
-        &mut self,
-        paired: &Paired,
-        found: &mut [(VariantFound, Values)],
-    ) -> Result<(), StudyError> {
-        let Some(((first, values), others)) = found.split_first() else { return Ok(()) };
-        for ((_, of_other), variant) in others.iter().zip(&paired.variants[1..]) {
+    fn see_that_they_differ(&mut self, paired: &Paired, found: &mut [Found]) -> Result<(), StudyError> {
+        let Some((Found { of: first, values, .. }, others)) = found.split_first() else { return Ok(()) };
+        for (other, variant) in others.iter().zip(&paired.variants[1..]) {
             let names = differing([&paired.variants[0].settings, &variant.settings].into_iter());
             let same = names
                 .into_iter()
-                .find(|name| values.get(*name).is_some_and(|value| of_other.get(*name) == Some(value)));
+                .find(|name| values.get(*name).is_some_and(|value| other.values.get(*name) == Some(value)));
             if let Some(name) = same {
                 let shown = values.get(name).and_then(Option::as_deref).unwrap_or("not a setting of the server");
                 return Err(PlanError::Value(format!(
@@ -187,8 +181,8 @@ impl Context<'_> {
                 .into());
             }
         }
-        let alike = |(found, _): &(VariantFound, Values)| {
-            (&found.target.settings, &found.target.version) == (&first.target.settings, &first.target.version)
+        let alike = |Found { of: VariantFound { target, .. }, .. }: &Found| {
+            (&target.settings, &target.version) == (&first.target.settings, &first.target.version)
         };
         let switched = paired.variants.iter().all(|v| v.switch.is_some() && v.target == paired.variants[0].target);
         if switched && others.iter().all(alike) {
@@ -198,7 +192,7 @@ impl Context<'_> {
                 first.target.settings.len()
             );
             self.warn(text.clone());
-            found.iter_mut().for_each(|(found, _)| found.target.notes.push(text.clone()));
+            found.iter_mut().for_each(|found| found.of.target.notes.push(text.clone()));
         }
         Ok(())
     }
@@ -242,8 +236,9 @@ impl Context<'_> {
             self.side.lock = None;
             switch::run(Letter::nth(n), command, &self.interrupted)?;
         }
-        let settings = self.side.target.abilities().settings;
-        if let Some(settings) = settings.filter(|_| state.settings_differ(paired)) {
+        let differ = !differing(paired.variants.iter().map(|variant| &variant.settings)).is_empty();
+        let settings = self.side.target.abilities().settings.filter(|_| differ && self.shares_target());
+        if let Some(settings) = settings {
             let (target, restarted) = settings.switch(&self.requests[n], state.restart)?;
             state.restart |= restarted && changed;
             if restarted {
@@ -287,7 +282,7 @@ impl Context<'_> {
     fn see_in_force(&mut self, paired: &Paired, state: &VariantsState) -> Result<(), StudyError> {
         let values = self.given_values(paired)?;
         self.side.read_back(&values)?;
-        let wrong = state.not_in_force(paired, &values, &self.side.info);
+        let wrong = state.not_in_force(paired, self.shares_target(), &values, &self.side.info);
         if !wrong.is_empty() {
             let label = &paired.variants[state.now].label;
             return Err(
@@ -382,11 +377,12 @@ mod tests {
         let values = |work_mem: &str| Values::from([("work_mem".to_owned(), Some(work_mem.to_owned()))]);
         let info =
             |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
-        let found = |jit, work_mem| (VariantFound { target: info(jit), doctor: Vec::new() }, values(work_mem));
-        let mut state = VariantsState::new(&plan, true).unwrap();
+        let of = |jit| VariantFound { target: info(jit), doctor: Vec::new() };
+        let found = |jit, work_mem| Found { of: of(jit), values: values(work_mem), forced: None };
+        let mut state = VariantsState::new(&plan).unwrap();
         state.found = vec![found("on", "4MB"), found("off", "8MB")];
         let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
-            state.not_in_force(arms, &values(work_mem), &info(jit))
+            state.not_in_force(arms, true, &values(work_mem), &info(jit))
         };
         // Arm A leaves it as it is: only the value of B is wrong there.
         assert!(wrong(&state, &arms, "4MB", "on").is_empty() && wrong(&state, &arms, "5MB", "on").is_empty());

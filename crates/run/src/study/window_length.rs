@@ -53,17 +53,13 @@ struct Seen {
     has_errors: bool,
 }
 
-fn is_full(measured: &Measured) -> bool {
-    check_window(measured).outcome != Outcome::Failed
-}
-
 /// Window, s, with which a test must be repeated because its transactions were too long; `None` if they were not.
 pub(super) fn longer_s(request: &Request, measured: &Measured) -> Option<f64> {
     let (load, merged) = (&request.load, &measured.merged);
     let seen = Seen {
         count: merged.transaction.count() as f64,
         mean_s: merged.transaction.mean_ns().map(|ns| ns / 1e9),
-        is_full: is_full(measured),
+        is_full: check_window(measured).outcome != Outcome::Failed,
         waits: load.rate_tps.is_some() || (load.thinks() && merged.thoughts > 0),
         has_errors: !merged.error_texts.is_empty(),
     };
@@ -81,7 +77,8 @@ fn long_enough_for(seen: Seen, jobs: u32, window_s: f64) -> Option<f64> {
 
 /// Notes about a window that is longer than planned, or shorter than its transactions need.
 pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
-    let longer = longer_note(e.request.duration_s, e.run.manifest.plan.duration_s);
+    let (window_s, planned_s) = (e.request.duration_s, e.run.manifest.plan.duration_s);
+    let longer = (window_s > planned_s).then_some(Note::LongerWindow { window_s, planned_s });
     let coarse = coarse_note(test, e.request.jobs, e.merged().transaction.spread());
     test.notes.extend(longer.into_iter().chain(coarse));
 }
@@ -94,10 +91,6 @@ fn coarse_note(figures: &Test, jobs: u32, spread: f64) -> Option<Note> {
     let thinking = figures.figure(column::THINKING_PCT).map_or(0.0, |pct| pct / 100.0);
     let share = (spread.min(1.0) * resolution(n, jobs)).max(thinking / n.sqrt());
     (share > EXACT).then_some(Note::FewTransactions { transactions: n, error_pct: share * 100.0 })
-}
-
-fn longer_note(window_s: f64, planned_s: f64) -> Option<Note> {
-    (window_s > planned_s).then_some(Note::LongerWindow { window_s, planned_s })
 }
 
 #[cfg(test)]

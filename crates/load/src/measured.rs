@@ -1,0 +1,116 @@
+//! What a test measured: the jobs' counts, the database's counters at fixed moments, and what was beside them.
+
+use std::time::SystemTime;
+
+use loadline_collect::os::Server;
+use loadline_collect::{Collected, Surroundings, WindowReading};
+use loadline_model::Snapshot;
+use loadline_model::snapshot::WaitProfile;
+use loadline_storage::now_ns;
+
+use crate::job::{JobResult, Tally};
+use crate::remote::Elsewhere;
+use crate::schedule::{SECOND_NS, Schedule, course_step_ns};
+use crate::warmup::{Counts, Load, WarmedUp};
+
+#[derive(Debug)]
+pub struct Measured {
+    pub schedule: Schedule,
+    /// Wall-clock time of the window start.
+    pub opened_at: SystemTime,
+    pub warmup: WarmedUp,
+    /// Counts of warm-up and window.
+    pub counts: Counts,
+    pub jobs: Vec<JobResult>,
+    /// Transactions completed in a window before this one that does not count.
+    pub completed_before: u64,
+    /// Counts of all jobs.
+    pub merged: Tally,
+    /// Counts of each population's jobs, in the order of [`loadline_model::JobLoad::populations`].
+    pub populations: Vec<Tally>,
+    /// Counters before the jobs connected.
+    pub before: Result<Snapshot, String>,
+    pub readings: WindowReadings,
+    /// Counters after the jobs disconnected.
+    pub after: Result<Snapshot, String>,
+    /// Time series, waits, problems.
+    pub collected: Collected,
+    /// Surroundings, if anybody looks at them.
+    pub around: Option<Around>,
+    pub elsewhere: Elsewhere,
+}
+
+/// Surroundings of a test: read when all jobs had passed window start and window end, by a thread that does nothing else
+/// then.
+#[derive(Debug)]
+pub struct Around {
+    /// At window start and window end.
+    pub readings: [Surroundings; 2],
+    /// The database's processes.
+    pub server: Server,
+    /// loadline's on this machine.
+    pub own: Vec<u32>,
+}
+
+impl Measured {
+    /// Sampled wait events of the window.
+    pub fn waits(&self) -> WaitProfile {
+        self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
+    }
+
+    /// Snapshots of the counters that could be read, with their names in a run folder.
+    pub fn snapshots(&self) -> impl Iterator<Item = (&'static str, &Snapshot)> {
+        let readings = &self.readings;
+        let named = [
+            ("before", &self.before),
+            ("open", &readings.at_start.snapshot),
+            ("passed open", &readings.after_start.snapshot),
+            ("close", &readings.at_end.snapshot),
+            ("passed close", &readings.after_end.snapshot),
+            ("after", &self.after),
+        ];
+        named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
+    }
+
+    /// Completed transactions by second of the window.
+    pub fn per_second(&self) -> Vec<u64> {
+        let steps = SECOND_NS / course_step_ns(self.schedule.window_ns());
+        self.merged.per_step.chunks(steps as usize).map(|steps| steps.iter().sum()).collect()
+    }
+
+    /// Load of the window in values of 0.1 s. In-database jobs publish once a second only: see [`Measured::per_second`].
+    pub fn load(&self) -> Load {
+        self.counts.load(self.schedule.open_ns, self.schedule.close_ns, self.jobs.len() as u32, None)
+    }
+}
+
+/// Counters at window start and window end. Each is read twice: on time, for counters that change continuously (log
+/// position, operating system), and again when all jobs have published their counters (commits, syncs), which can
+/// take as long as their current transaction.
+#[derive(Debug)]
+pub struct WindowReadings {
+    pub at_start: WindowReading,
+    pub at_end: WindowReading,
+    pub after_start: WindowReading,
+    pub after_end: WindowReading,
+}
+
+impl WindowReadings {
+    /// None could be read.
+    pub(crate) fn unread_because(text: &str) -> WindowReadings {
+        let reading = WindowReading::of_database(now_ns(), Err(text.to_owned()));
+        WindowReadings {
+            at_start: reading.clone(),
+            at_end: reading.clone(),
+            after_start: reading.clone(),
+            after_end: reading,
+        }
+    }
+
+    /// Why the counters could not be read, if so.
+    pub fn unread(&self) -> Option<String> {
+        let all = [&self.at_start, &self.after_start, &self.at_end, &self.after_end];
+        let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
+        Some(format!("the database's counters could not be read: {why}"))
+    }
+}

@@ -1,0 +1,96 @@
+//! What a test is asked for: the work, its jobs and where they run, the window.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use loadline_collect::CpuSource;
+use loadline_database::{Target, Work};
+use loadline_model::{Driver, JobLoad};
+
+use crate::crew::TALLIES;
+use crate::remote::RemoteJobs;
+use crate::warmup::Warmup;
+
+/// Parameters of a test.
+#[derive(Clone)]
+pub struct Request {
+    pub target: Arc<dyn Target>,
+    pub work: Arc<Work>,
+    pub driver: Driver,
+    pub jobs: u32,
+    pub warmup: Warmup,
+    /// Window, s.
+    pub duration_s: f64,
+    pub load: JobLoad,
+    pub cpu: CpuSource,
+    /// Block device under the log, if it is on this machine.
+    pub disk: Option<String>,
+    /// Block device under the data, as above.
+    pub data_disk: Option<String>,
+    /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
+    /// without a proxy.
+    pub proxy: Option<Result<Vec<u32>, String>>,
+    /// Parts of the window whose transaction times are kept apart; 0: none.
+    pub parts: usize,
+    pub place: Place,
+    /// Whether hardware events of the database's processes are counted.
+    pub perf_events: bool,
+    /// Set when the user wants to stop.
+    pub interrupted: Arc<AtomicBool>,
+}
+
+impl Request {
+    /// One second of so many jobs in a closed loop, without a warm-up: by the client driver, in this process and on this machine.
+    pub fn new(target: &Arc<dyn Target>, work: &Arc<Work>, jobs: u32) -> Request {
+        Request {
+            target: Arc::clone(target),
+            work: Arc::clone(work),
+            driver: Driver::Client,
+            jobs,
+            warmup: Warmup::Seconds(0.0),
+            duration_s: 1.0,
+            load: JobLoad::default(),
+            cpu: CpuSource::Local,
+            disk: None,
+            data_disk: None,
+            proxy: None,
+            parts: 0,
+            place: Place::Here,
+            perf_events: false,
+            interrupted: Arc::default(),
+        }
+    }
+
+    /// Number in the test of the job of this number here.
+    pub(crate) fn number(&self, job: u32) -> u32 {
+        if let Place::Part { first_job, .. } = self.place { first_job + job } else { job }
+    }
+
+    /// Whether its jobs may pass another window: those of a closed loop without pauses, whose books are all their own.
+    pub(crate) fn may_repeat_window(&self) -> bool {
+        let is_here = self.driver == Driver::Client && matches!(self.place, Place::Here) && self.jobs <= TALLIES;
+        let is_plain = JobLoad { keys: None, ..self.load.clone() } == JobLoad::default();
+        is_here && is_plain && self.parts == 0 && self.work.workload.scripts.is_none()
+    }
+
+    /// Jobs of the test, here and elsewhere.
+    pub(crate) fn all_jobs(&self) -> u32 {
+        if let Place::Part { all_jobs, .. } = self.place { all_jobs } else { self.jobs }
+    }
+}
+
+/// Where the jobs of a test run.
+#[derive(Clone, Default)]
+pub enum Place {
+    /// In this process, all of them.
+    #[default]
+    Here,
+    /// In this process; they are a part of those of a test, whose other jobs run elsewhere.
+    Part {
+        /// Number of the first one in the test.
+        first_job: u32,
+        all_jobs: u32,
+    },
+    /// In other processes.
+    Remote(Arc<dyn RemoteJobs>),
+}
