@@ -59,7 +59,6 @@ pub fn columns_of_laws() -> impl Iterator<Item = &'static Column> {
 const OF_ROWS: [&str; 3] = ["cells", "duplicates", "test-numbers"];
 
 /// Checks all laws and claims in all tables; `mapping` is what the user says that columns are.
-#[must_use]
 pub fn audit(tables: &[Table], mapping: &Mapping, claims: &[Claim]) -> Audit {
     let mut audit = Audit { tables: tables.len(), ..Audit::default() };
     let mut claims: Vec<&Claim> = claims.iter().collect();

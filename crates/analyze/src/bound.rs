@@ -108,7 +108,6 @@ pub struct Bound {
 
 impl Bound {
     /// `log sync: sessions waited 0.41 of 0.45 ms per commit for the log`.
-    #[must_use]
     pub fn sentence(&self) -> String {
         format!("{}: {}", self.by.name(), self.because)
     }
@@ -189,7 +188,6 @@ pub fn fill_bounded_by(records: &mut [TestRecord]) {
 }
 
 /// The bound of the test of `record`; `None` for a refused or imported test, one without throughput, or a scan of sizes.
-#[must_use]
 pub fn bound(record: &TestRecord) -> Option<Bound> {
     let tps = record.figure(THROUGHPUT).filter(|tps| tps.is_finite() && *tps > 0.0)?;
     if record.imported().is_some() || !record.is_usable() || !record.sizes().is_empty() || record.jobs == 0 {

@@ -42,7 +42,6 @@ pub struct Platform<'a> {
 
 impl<'a> Platform<'a> {
     /// A platform of which only the tests are known.
-    #[must_use]
     pub fn new(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
         Platform { label, records, ..Platform::default() }
     }
@@ -122,13 +121,11 @@ pub struct Comparison {
 
 impl Comparison {
     /// Whether it is a log-writer workload, whose transactions are called commits.
-    #[must_use]
     pub fn about_the_log(&self) -> bool {
         self.group == "log-writer"
     }
 
     /// Lowest and highest factor of `column` over equal job counts, each with its job count.
-    #[must_use]
     pub fn range(&self, column: &Column) -> Option<((u32, Factor), (u32, Factor))> {
         let seen: Vec<(u32, Factor)> = self
             .rows
@@ -143,7 +140,6 @@ impl Comparison {
     }
 
     /// The comparison at each platform's peak.
-    #[must_use]
     pub fn peak(&self) -> Option<&ComparisonRow> {
         self.rows.iter().find(|r| matches!(r.at, ComparedAt::Peak { .. }))
     }
@@ -151,7 +147,6 @@ impl Comparison {
 
 impl ComparisonRow {
     /// The factor of `column`.
-    #[must_use]
     pub fn factor(&self, column: &Column) -> Option<&Factor> {
         self.factors.iter().find(|f| f.metric.column == column)
     }
@@ -159,7 +154,6 @@ impl ComparisonRow {
 
 /// Compares every platform with the first one, by workload in the order of the first platform's tests. A workload
 /// that only one of the two measured is refused.
-#[must_use]
 pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     let Some((base, others)) = platforms.split_first() else { return Vec::new() };
     let base_sweeps = sweeps(base.records);

@@ -25,7 +25,6 @@ fn medians(points: &[SizePoint]) -> Vec<(f64, f64)> {
 }
 
 /// When the log is flushed by time. `None` if there is only one idle time.
-#[must_use]
 pub fn flush_by_time(points: &[SizePoint]) -> Option<FlushByTime> {
     let medians = medians(points);
     let ([(shortest_s, first), ..], [.., (longest_s, last)]) = (&medians[..], &medians[..]) else { return None };

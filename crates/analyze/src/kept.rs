@@ -21,7 +21,6 @@ pub struct Disturbed {
 
 impl Disturbed {
     /// Whether nothing disturbed them.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -68,14 +67,12 @@ impl SetAside {
     }
 
     /// As [`crate::SweepPoint::kept`].
-    #[must_use]
     pub fn kept(&self) -> Option<String> {
         self.kept.says()
     }
 }
 
 /// Qualification of a test, in words.
-#[must_use]
 pub fn kept_test(record: &TestRecord) -> Option<String> {
     Caveats::of_tests(&[record]).says()
 }

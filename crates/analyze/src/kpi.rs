@@ -25,20 +25,17 @@ const PROOFS: [&Column; 1] = [column::CACHE_HIT_PCT];
 const READING: [&str; 4] = ["server", "storage", "data-analytics", "procedural-code"];
 
 /// Whether `column` is work per time.
-#[must_use]
 pub fn is_rate(column: &Column) -> bool {
     ["_per_s", "_tps", "_per_s_per_job"].iter().any(|unit| column.id.ends_with(unit))
 }
 
 /// Whether `column` is throughput times a constant, or jobs by throughput: what is uncertain of one is of the other.
-#[must_use]
 pub fn of_throughput(column: &Column) -> bool {
     let parts = [column::CHECKPOINT_TPS, column::CALM_TPS];
     (is_rate(column) && !parts.contains(&column)) || [LATENCY, MEAN_TIME].contains(&column)
 }
 
 /// Whether more of `column` is better; less is better for times, waits and costs.
-#[must_use]
 pub fn higher_is_better(column: &Column) -> bool {
     is_rate(column) || MORE_IS_BETTER.contains(&column)
 }
@@ -50,27 +47,23 @@ fn facts_of(workload: &str, said: Option<WorkloadFacts>) -> WorkloadFacts {
 }
 
 /// Whether the work of `workload`, of which its tests `said` what it is, depends on the size of the data set (`--size`).
-#[must_use]
 pub fn uses_data(workload: &str, said: Option<WorkloadFacts>) -> bool {
     facts_of(workload, said).sized
 }
 
 /// Whether redo is part of the work of `workload` in `group`, of which its tests `said` what it is.
-#[must_use]
 pub fn writes_redo(group: &str, workload: &str, said: Option<WorkloadFacts>) -> bool {
     !READING.contains(&group) || facts_of(workload, said).writes
 }
 
 /// Whether the workloads of `group` are defined by their redo, as all with a range of it are. In other groups the redo per transaction depends on the
 /// database.
-#[must_use]
 pub fn defined_by_redo(group: &str) -> bool {
     group == "log-writer"
 }
 
 /// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints, and so of a part of
 /// the window only.
-#[must_use]
 pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     let parts =
         [(column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99), (column::CALM_TPS, column::CALM_TIME_NS_P99)];
@@ -79,7 +72,6 @@ pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
 
 /// The rate of these tests of one workload: the first KPI if it is a rate that a test has (a usable one, if there is
 /// any), else the throughput.
-#[must_use]
 pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
     let first = tests.first().and_then(|r| column(r.kpis.first()?)).filter(|c| is_rate(c));
     let any = tests.iter().any(|r| r.is_usable());
@@ -98,7 +90,6 @@ pub struct Metric {
 
 impl Metric {
     /// The figure of `column`.
-    #[must_use]
     pub fn new(column: &'static Column) -> Metric {
         Metric { column, higher_is_better: higher_is_better(column) }
     }
@@ -122,7 +113,6 @@ const OF_LOG: [&Column; 6] = [
 
 /// Figures that tests of `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or the figures of the log
 /// for log writers. Of an open loop, in which throughput is given, the response time comes before all.
-#[must_use]
 pub fn metrics(group: &str, kpis: &[String], open_loop: bool) -> Vec<Metric> {
     let log = kpis.is_empty() || group == "log-writer";
     let time = |c: &'static Column| if c == LATENCY && !log { MEAN_TIME } else { c };

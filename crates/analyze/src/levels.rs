@@ -37,20 +37,17 @@ pub struct Cost<'a> {
 
 impl Cost<'_> {
     /// Pairs that were planned and are not valid, or not measured.
-    #[must_use]
     pub fn dropped(&self) -> usize {
         self.cell.pairs.len() - self.added.map_or(0, |added| added.pairs)
     }
 
     /// Whether commits of the level wait for a replica: then each window was checked against the round trip.
-    #[must_use]
     pub fn waits(&self) -> bool {
         self.cell.pairs.iter().flatten().any(|[_, b]| b.checks.iter().any(|check| check.id == CheckId::RoundTrip))
     }
 
     /// Throughput as a share of what one job would have if a round trip and nothing else were added to each commit:
     /// 1 / (baseline + round trip). `None` for several jobs, which share waits, and for a level that does not wait.
-    #[must_use]
     pub fn share_of_law(&self) -> Option<f64> {
         let ([baseline_ms, latency_ms], rtt_ms) = (self.latency_ms?, self.rtt_ms?);
         (self.cell.jobs == 1 && self.waits() && latency_ms > 0.0).then(|| (baseline_ms + rtt_ms) / latency_ms)
@@ -58,7 +55,6 @@ impl Cost<'_> {
 }
 
 /// The costs of a run's records, in their order, with `planned` pairs each.
-#[must_use]
 pub fn costs(records: &[TestRecord], planned: u32) -> Vec<Cost<'_>> {
     cells(records, planned).into_iter().filter_map(cost).collect()
 }
@@ -100,7 +96,6 @@ fn of_both(pairs: &[Pair], statistic: impl Fn(&[f64]) -> Option<f64>) -> Option<
 
 /// The line of the added time over the round trip, of the costs of one level at its smallest number of jobs; `None` with one
 /// distance only.
-#[must_use]
 pub fn line_of(costs: &[&Cost<'_>]) -> Option<(u32, Line)> {
     let jobs = costs.iter().map(|c| c.cell.jobs).min()?;
     let of_jobs = costs.iter().filter(|c| c.cell.jobs == jobs);

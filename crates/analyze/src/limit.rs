@@ -15,7 +15,6 @@ const NOT_STEADY: &str = "the machine or device was not steady";
 
 /// Why the share of the limit of `record` is doubtful, in a sentence without a full stop. With the limit's figures if a unit is given,
 /// and what its transactions per second are multiplied by to be of that unit.
-#[must_use]
 pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
     let share = record.figure(column::LIMIT_SHARE_PCT)?;
     let samples = &record.limit()?.samples;

@@ -33,7 +33,6 @@ pub struct Pair {
 }
 
 /// A confidence or a share in percent, with no more digits than it has: `95`, `97.5`.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let text = format!("{:.3}", 100.0 * share);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -41,7 +40,6 @@ pub fn percent(share: f64) -> String {
 
 impl Pair {
     /// A pair of valid windows.
-    #[must_use]
     pub fn new(a: f64, b: f64) -> Pair {
         Pair { a: Some(a), b: Some(b) }
     }
@@ -53,19 +51,16 @@ impl Pair {
     }
 
     /// `ln(b / a)`; `None` unless both are positive and finite.
-    #[must_use]
     pub fn log_ratio(self) -> Option<f64> {
         self.logs().map(|(a, b)| b - a)
     }
 
     /// `ln √(a b)`, likewise.
-    #[must_use]
     pub fn log_mean(self) -> Option<f64> {
         self.logs().map(|(a, b)| f64::midpoint(a, b))
     }
 
     /// `b − a`; `None` unless both are finite.
-    #[must_use]
     pub fn difference(self) -> Option<f64> {
         Some(self.b? - self.a?).filter(|d| d.is_finite())
     }

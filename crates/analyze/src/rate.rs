@@ -77,14 +77,12 @@ struct Line {
 
 impl RateSearch {
     /// A search below `highest` transactions per second, of jobs that take `idle_ns` without load.
-    #[must_use]
     pub fn new(objective_ns: f64, idle_ns: f64, highest: f64) -> RateSearch {
         let idle = (objective_ns / idle_ns).min(MOST_MARGIN);
         RateSearch { idle, highest, looks: Vec::new(), middle: 0.0, reach: REACH, drops: false }
     }
 
     /// The rate of the next look; `None` after the last.
-    #[must_use]
     pub fn next_rate(&self) -> Option<f64> {
         let number = self.looks.len().checked_sub(BISECTIONS);
         let [low, high] = self.bracket();
@@ -117,7 +115,6 @@ impl RateSearch {
     }
 
     /// The answer, after the last look.
-    #[must_use]
     pub fn answer(&self) -> FoundRate {
         let [low, high] = self.bracket();
         if self.drops {

@@ -21,7 +21,6 @@ pub struct Repeatable {
 
 /// Differences that the machine of a run with these `records` can show; `None` if its limits were not measured often enough to say so, or
 /// the windows were pairs of variants, which are compared with each other.
-#[must_use]
 pub fn repeatable(records: &[TestRecord]) -> Option<Repeatable> {
     if records.iter().any(|r| r.variant.is_some()) {
         return None;

@@ -101,7 +101,6 @@ pub enum Shape {
 
 impl Shape {
     /// The fitted commit time at `redo_bytes`, ns; `None` if nothing was fitted.
-    #[must_use]
     pub fn fitted_ns(&self, redo_bytes: f64) -> Option<f64> {
         match self {
             Shape::Sawtooth { period_bytes, first_fall_bytes, amplitude_ns, floor_ns, trend_ns_per_mib, .. } => {
@@ -120,7 +119,6 @@ fn undecided(reason: impl Into<String>) -> Shape {
 
 /// The shape of commit time over redo. `points` in any order; those with fewer than [`MIN_SAMPLES`] commit times or
 /// without a finite size are left out.
-#[must_use]
 pub fn shape(points: &[SizePoint]) -> Shape {
     if points.iter().any(|p| p.idle_s > 0.0) {
         let flushed = match flush_by_time(points) {

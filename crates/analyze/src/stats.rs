@@ -16,7 +16,6 @@ pub struct Interval {
 
 impl Interval {
     /// Whether `value` is in it.
-    #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -34,21 +33,18 @@ pub struct Estimate {
 
 impl Estimate {
     /// Mean and spread of `values`; `None` if there are none or one is not finite.
-    #[must_use]
     pub fn from_values(values: &[f64]) -> Option<Estimate> {
         Some(Estimate { mean: mean(values)?, n: values.len(), sd: sample_sd(values) })
     }
 
     /// 95 % confidence interval of the mean, `mean ± t(0.975, n − 1) · sd / √n`; `None` for a
     /// single value.
-    #[must_use]
     pub fn interval(&self) -> Option<Interval> {
         let half = self.half_width()?;
         Some(Interval { low: self.mean - half, high: self.mean + half })
     }
 
     /// Half the width of [`Self::interval`].
-    #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         let half = student_t_975(self.n.checked_sub(1)?)? * self.sd? / (self.n as f64).sqrt();
         half.is_finite().then_some(half)
@@ -70,7 +66,6 @@ pub struct Ratio {
 /// `numerator / denominator` with an interval by the delta method on the log ratio:
 /// `Var(ln r) ≈ (s_a / (a √n_a))² + (s_b / (b √n_b))²`, degrees of freedom after
 /// Welch–Satterthwaite, rounded down. `None` unless both means are positive and finite.
-#[must_use]
 pub fn ratio(numerator: &Estimate, denominator: &Estimate) -> Option<Ratio> {
     let positive = |e: &Estimate| e.mean.is_finite() && e.mean > 0.0;
     if !positive(numerator) || !positive(denominator) {
@@ -101,7 +96,6 @@ fn log_ratio_half_width(a: &Estimate, b: &Estimate) -> Option<f64> {
 /// The ratio of positive values in several strata, each with values of the denominator and of the numerator: the mean of the
 /// differences of logarithms, weighted by how precise they are, and its 95 % interval from the spread within the strata, taken for
 /// the same in all. `None` without a stratum that has both.
-#[must_use]
 pub fn ratio_in_strata(strata: &[(Vec<f64>, Vec<f64>)]) -> Option<Ratio> {
     let (mut sum, mut weights, mut squares, mut df, mut n) = (0.0, 0.0, 0.0, 0, (0, 0));
     for (denominator, numerator) in strata {
@@ -127,7 +121,6 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Arithmetic mean; `None` if there are no values or one is not finite.
-#[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite()) {
         return None;
@@ -140,7 +133,6 @@ pub fn mean(values: &[f64]) -> Option<f64> {
 }
 
 /// Sample standard deviation (divisor n − 1); `None` for fewer than two finite values.
-#[must_use]
 pub fn sample_sd(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -153,7 +145,6 @@ pub fn sample_sd(values: &[f64]) -> Option<f64> {
 
 /// Quantile `q` (0…1) by linear interpolation between order statistics (type 7 of Hyndman and
 /// Fan 1996, the default of R and NumPy); `None` if there are no values or one is not finite.
-#[must_use]
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     if values.is_empty() || !(0.0..=1.0).contains(&q) || values.iter().any(|v| !v.is_finite()) {
         return None;
@@ -168,19 +159,16 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 }
 
 /// Median, see [`quantile`].
-#[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
 /// Lower quartile, median and upper quartile, see [`quantile`].
-#[must_use]
 pub fn quartiles(values: &[f64]) -> Option<[f64; 3]> {
     Some([quantile(values, 0.25)?, quantile(values, 0.5)?, quantile(values, 0.75)?])
 }
 
 /// Geometric mean; `None` if there are no values or one is not positive and finite.
-#[must_use]
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.iter().any(|v| !v.is_finite() || *v <= 0.0) {
         return None;
@@ -198,7 +186,6 @@ const T_975: [f64; 30] = [
 
 /// 0.975 quantile of Student's t with `df` degrees of freedom; `None` for 0. Beyond the table, the
 /// expansion in 1/df (Abramowitz and Stegun 26.7.5), whose error there is below 1e-6.
-#[must_use]
 pub fn student_t_975(df: usize) -> Option<f64> {
     let index = df.checked_sub(1)?;
     if let Some(t) = T_975.get(index) {
@@ -213,7 +200,6 @@ pub fn student_t_975(df: usize) -> Option<f64> {
 }
 
 /// Probability that a standard normal variable is above `z`; error below 1e-7 (Abramowitz and Stegun 26.2.17).
-#[must_use]
 pub fn normal_tail(z: f64) -> f64 {
     const B: [f64; 5] = [0.319_381_530, -0.356_563_782, 1.781_477_937, -1.821_255_978, 1.330_274_429];
     let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
@@ -224,7 +210,6 @@ pub fn normal_tail(z: f64) -> f64 {
 
 /// The value that a standard normal variable exceeds with probability `tail`, 0 < `tail` ≤ 0.5; error below 4.5e-4
 /// (Abramowitz and Stegun 26.2.23). For planning, not for intervals.
-#[must_use]
 pub fn normal_quantile(tail: f64) -> f64 {
     let t = (-2.0 * tail.ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
@@ -232,7 +217,6 @@ pub fn normal_quantile(tail: f64) -> f64 {
 }
 
 /// Means of `each` values; the oldest that make no whole group are left out.
-#[must_use]
 pub fn averaged(values: &[f64], each: usize) -> Vec<f64> {
     let each = each.max(1);
     let whole = values.get(values.len() % each..).unwrap_or_default();

@@ -39,14 +39,12 @@ pub enum Look {
 
 /// Number of values of `step_s` to average if `jobs` busy jobs complete `rate` transactions per second: at least as long as a
 /// transaction takes, and as four take together. Shorter ones would only show when transactions end.
-#[must_use]
 pub fn steps(rate: f64, jobs: u32, step_s: f64) -> usize {
     // The cast saturates.
     (f64::from(jobs.max(LEAST_TRANSACTIONS)) / rate / step_s).ceil().max(1.0) as usize
 }
 
 /// Looks at `values`, all since the load began, in means of `least` or more.
-#[must_use]
 pub fn look(values: &[f64], least: usize) -> Look {
     let half = values.get(values.len() / 2..).unwrap_or_default();
     let needed = least.saturating_mul(2 * VALUES.0).max(FIRST_LOOK);
@@ -63,7 +61,6 @@ pub fn look(values: &[f64], least: usize) -> Look {
 
 /// Whether a warm-up is over: none of the last looks, in means of `least` or more, saw a trend. `values` are all since the load
 /// began.
-#[must_use]
 pub fn is_warm(values: &[f64], least: usize) -> bool {
     let looked = (0..LOOKS).map(|back| values.len().saturating_sub(back * LOOK_EVERY));
     looked.filter_map(|n| values.get(..n)).all(|values| matches!(look(values, least), Look::Trend(_, false)))
@@ -99,14 +96,12 @@ impl Drift {
     pub const LIMIT_OF_HALF: f64 = 4.0;
 
     /// The least change that would have been called one, as a share; `None` if the values do not scatter.
-    #[must_use]
     pub fn least(&self) -> Option<f64> {
         (self.errors != 0.0).then(|| (self.change / self.errors * Drift::LIMIT).abs()).filter(|least| least.is_finite())
     }
 }
 
 /// The trend of `values` over a window; `None` for fewer than [`LEAST_VALUES`], or if all are nothing.
-#[must_use]
 pub fn drift(values: &[f64]) -> Option<Drift> {
     let level = mean(values).filter(|level| *level > 0.0)?;
     let (slope, errors) = trend(values)?;
@@ -158,7 +153,6 @@ pub struct Departure {
 
 /// Fewest values of `each_s` without work that are an outage. With few transactions in a value (`sparse`) one without any may be
 /// chance.
-#[must_use]
 pub fn outage(each_s: f64, sparse: bool) -> usize {
     // The cast saturates.
     ((OUTAGE_S / each_s - 1e-9).ceil() as usize).max(if sparse { 2 } else { 1 })
@@ -166,7 +160,6 @@ pub fn outage(each_s: f64, sparse: bool) -> usize {
 
 /// The stretch of `values` that is unlike the rest; `None` if there is none of note, or there are too few values. `outage`: fewest
 /// values one after the other without work that cannot be chance.
-#[must_use]
 pub fn departure(values: &[f64], outage: usize) -> Option<Departure> {
     if values.len() < LEAST_VALUES || values.iter().any(|v| !v.is_finite()) {
         return None;

@@ -73,7 +73,6 @@ pub struct RefusedTest {
 
 impl SweepPoint {
     /// Number of its valid tests, and of all.
-    #[must_use]
     pub fn counts(&self) -> [usize; 2] {
         let pooled = if self.kept.disturbed.is_none() { self.tests.len() } else { 0 };
         let aside = self.set_aside.iter().filter(|test| test.kept.disturbed.is_none()).count();
@@ -81,34 +80,29 @@ impl SweepPoint {
     }
 
     /// The figure of `column`; `None` if no test that counts has it.
-    #[must_use]
     pub fn figure(&self, column: &Column) -> Option<&Estimate> {
         self.figures.get(column.id)
     }
 
     /// Half width of the interval of `column` from the course of a single window, as a share of the figure; only what follows from
     /// throughput has one.
-    #[must_use]
     pub fn within_window(&self, column: &Column) -> Option<f64> {
         self.figure(column).filter(|e| e.n == 1 && of_throughput(column))?;
         Some(self.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0)
     }
 
     /// Throughput, tps.
-    #[must_use]
     pub fn throughput(&self) -> Option<&Estimate> {
         self.figure(THROUGHPUT)
     }
 
     /// Mean latency, ms: response time in an open loop, else transaction time.
-    #[must_use]
     pub fn latency_ms(&self) -> Option<f64> {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
     }
 
     /// Qualification of its figures, in words: causes that disturbed its tests, options that keep them valid (`kept by --allow-cached: cached,
     /// not the device's figures`), or the tool that they are imported from.
-    #[must_use]
     pub fn kept(&self) -> Option<String> {
         self.kept.says()
     }
@@ -177,7 +171,6 @@ pub enum LoadLine {
 
 impl Sweep {
     /// Whether it goes over jobs.
-    #[must_use]
     pub fn over_jobs(&self) -> bool {
         self.over == JOBS
     }
@@ -188,13 +181,11 @@ impl Sweep {
     }
 
     /// The figure of [`Sweep::rate`] at `point`.
-    #[must_use]
     pub fn rate_at<'a>(&self, point: &'a SweepPoint) -> Option<&'a Estimate> {
         point.figure(self.rate)
     }
 
     /// The point of highest throughput; the lower one if two are equal.
-    #[must_use]
     pub fn peak(&self) -> Option<&SweepPoint> {
         let mut peak: Option<(&SweepPoint, f64)> = None;
         for (point, rate) in self.key_points().filter_map(|p| Some((p, self.rate_at(p)?.mean))) {
@@ -213,13 +204,11 @@ impl Sweep {
     }
 
     /// The point with `at` jobs or the swept value `at`.
-    #[must_use]
     pub fn at(&self, at: u32) -> Option<&SweepPoint> {
         self.points.iter().find(|p| p.at == at)
     }
 
     /// Whether throughput stopped growing.
-    #[must_use]
     pub fn saturation(&self) -> Saturation {
         let valid: Vec<(u32, f64)> = self.key_points().filter_map(|p| Some((p.at, self.rate_at(p)?.mean))).collect();
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
@@ -236,7 +225,6 @@ impl Sweep {
 
     /// The load line, for a latency objective in ns if there is one. It needs at least two job counts and a closed loop
     /// (in an open loop the rate is the load).
-    #[must_use]
     pub fn load_line(&self, objective_ns: Option<u64>) -> LoadLine {
         if let Some(why) = self.no_load_line() {
             return LoadLine::Unknown { why };
@@ -298,7 +286,6 @@ fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) ->
 }
 
 /// Groups `records` into sweeps of equal work, in order of first appearance. Scans of sizes are left out.
-#[must_use]
 pub fn sweeps(records: &[TestRecord]) -> Vec<Sweep> {
     let mut groups: Vec<Vec<&TestRecord>> = Vec::new();
     for record in records.iter().filter(|r| r.sizes().is_empty()) {
@@ -331,7 +318,6 @@ fn differing(a: &BTreeMap<String, i64>, b: &BTreeMap<String, i64>) -> usize {
 }
 
 /// The jobs or swept value of a test; 0 if the record lacks it.
-#[must_use]
 pub fn swept_value(record: &TestRecord) -> u32 {
     let Some(column) = record.swept() else { return record.jobs };
     let parameter = || record.parameters.get(column).map(|v| *v as f64);

@@ -39,7 +39,6 @@ pub struct Change {
 /// Judges series of figures, each in the order of time, with an expected share `error` of false ones (0.05) among the series
 /// that are said to have changed. The changes of each are in order; `None` if it is shorter than [`LEAST_RUNS`] or has a value that is
 /// not positive and finite.
-#[must_use]
 pub fn judge(series: &[Vec<f64>], error: f64) -> Vec<Option<Vec<Change>>> {
     let usable = |figures: &&[f64]| figures.len() >= LEAST_RUNS && figures.iter().all(|f| f.is_finite() && *f > 0.0);
     let usable: Vec<Option<&[f64]>> = series.iter().map(|figures| Some(&**figures).filter(usable)).collect();

@@ -24,7 +24,6 @@ pub struct Cell<'a> {
 }
 
 /// The cells of a run's records, in their order. `planned`: pairs of each.
-#[must_use]
 pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
     let mut cells: Vec<Cell<'_>> = Vec::new();
     for r in records {
@@ -47,19 +46,16 @@ pub fn cells(records: &[TestRecord], planned: u32) -> Vec<Cell<'_>> {
 
 impl<'a> Cell<'a> {
     /// The variant that is compared with the first.
-    #[must_use]
     pub fn other(&self) -> Letter {
         self.window.beside
     }
 
     /// The level and distance that are compared with the baseline.
-    #[must_use]
     pub fn level(&self) -> Option<&'a LevelPoint> {
         self.window.level.as_ref()
     }
 
     /// Whether `record` is a window of it.
-    #[must_use]
     pub fn has(&self, record: &TestRecord) -> bool {
         (self.workload, self.jobs) == (record.workload.as_str(), record.jobs)
             && record.variant.as_ref().is_some_and(|window| window.compares_as(self.window))
@@ -67,7 +63,6 @@ impl<'a> Cell<'a> {
 
     /// The last two of `windows` of one pair, A's first, if they are of both variants and followed each other. An interruption
     /// may leave a window without its neighbour; the pair is then measured anew.
-    #[must_use]
     pub fn last_pair(windows: &[&'a TestRecord]) -> Option<[&'a TestRecord; 2]> {
         let [.., first, second] = windows else { return None };
         match (first.arm()?, second.arm()?) {
@@ -78,13 +73,11 @@ impl<'a> Cell<'a> {
     }
 
     /// The figure of each planned pair; none of a refused window.
-    #[must_use]
     pub fn pairs_of(&self, column: &Column) -> Vec<Pair> {
         self.pairs_by(|r| r.figure(column))
     }
 
     /// The figure `of` the windows of each planned pair, likewise.
-    #[must_use]
     pub fn pairs_by(&self, of: impl Fn(&TestRecord) -> Option<f64>) -> Vec<Pair> {
         let figure = |r: &TestRecord| if r.is_usable() { of(r) } else { None };
         let pair = |windows: &Option<[&TestRecord; 2]>| match windows {
@@ -96,7 +89,6 @@ impl<'a> Cell<'a> {
 
     /// Figures that the variants are compared by, the main one first: the workload's first key figure, or the response time in an
     /// open loop, in which throughput is given.
-    #[must_use]
     pub fn metrics(&self) -> Vec<Metric> {
         let windows: Vec<&TestRecord> = self.pairs.iter().flatten().flatten().copied().collect();
         let Some(first) = windows.first().filter(|_| !self.is_scan()) else { return Vec::new() };
@@ -113,12 +105,10 @@ impl<'a> Cell<'a> {
     }
 
     /// Whether its windows are scans of commit time over redo, which are compared by their curves.
-    #[must_use]
     pub fn is_scan(&self) -> bool {
         self.pairs.iter().flatten().flatten().any(|r| !r.sizes().is_empty())
     }
 
-    #[must_use]
     pub fn main_pairs(&self) -> Vec<Pair> {
         self.metrics().first().map_or_else(Vec::new, |main| self.pairs_of(main.column))
     }
@@ -133,7 +123,6 @@ pub struct Curves<'a> {
 }
 
 /// The curves of a run's records.
-#[must_use]
 pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
     let usable = |pair: &&[&TestRecord; 2]| pair.iter().all(|r| r.is_usable());
     let all = cells(records, planned).into_iter().filter(Cell::is_scan).map(|cell| {
@@ -146,7 +135,6 @@ pub fn curves(records: &[TestRecord], planned: u32) -> Vec<Curves<'_>> {
 impl Curves<'_> {
     /// Whether they differ: one alone has a period, with teeth that the scatter of the other would not hide, or the 95 % intervals of
     /// both periods do not overlap. `None` if a shape is not decided, or may have teeth that are hidden.
-    #[must_use]
     pub fn differ(&self) -> Option<bool> {
         match self.shapes.as_ref()? {
             [Shape::Sawtooth { period_interval: a, .. }, Shape::Sawtooth { period_interval: b, .. }] => {
@@ -163,7 +151,6 @@ impl Curves<'_> {
 }
 
 /// Numbers of the tests that are the windows of a typical pair in each cell: that whose ratio is the median.
-#[must_use]
 pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
     let typical = |cell: &Cell<'_>| {
         let windows = |(windows, figures): (&Option<[&TestRecord; 2]>, Pair)| {
@@ -225,7 +212,6 @@ pub struct Compared<'a> {
 
 /// Compares each variant with the first in all figures of all cells. The main figures are judged together, and so are all others: a
 /// reader looks at either for any difference. Each of both holds the share of false verdicts at [`ERROR`].
-#[must_use]
 pub fn compare<'a>(records: &'a [TestRecord], paired: &Paired) -> Compared<'a> {
     let cells = cells(records, paired.pairs);
     let all: Vec<Figure<'_>> = cells.iter().flat_map(figures).collect();

@@ -21,14 +21,12 @@ pub struct Bucket {
 
 impl Bucket {
     /// The bound as shown: `512 µs`, `1 ms`, `2 s`.
-    #[must_use]
     pub fn label(&self) -> String {
         label(self.power)
     }
 }
 
 /// The bound 2^`power` µs as shown.
-#[must_use]
 pub fn label(power: u32) -> String {
     let unit = ["µs", "ms", "s"];
     let step = (power / 10).min(2);
@@ -43,7 +41,6 @@ pub struct Counts {
 
 impl Counts {
     /// Counts `latencies` by bucket.
-    #[must_use]
     pub fn from_latencies(latencies: &Latencies) -> Counts {
         let mut all = Counts::default();
         for value in latencies.histogram().iter_recorded() {
@@ -62,13 +59,11 @@ impl Counts {
     }
 
     /// Number of latencies.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().copied().fold(0, u64::saturating_add)
     }
 
     /// The first to the last bucket in use; empty if there are none.
-    #[must_use]
     pub fn buckets(&self) -> Vec<Bucket> {
         let total = self.count();
         let first = self.counts.iter().position(|n| *n > 0).unwrap_or(0);

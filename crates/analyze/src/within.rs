@@ -16,7 +16,6 @@ pub const LEAST_VALUES: usize = 2 * BATCHES;
 
 /// Half width of the 95 % interval of the mean of `values`, as a share of it. They are evenly spaced in one window, each the mean
 /// over its time. `None` with fewer than [`LEAST_VALUES`], or unless their mean is positive and all is finite.
-#[must_use]
 pub fn half_width(values: &[f64]) -> Option<f64> {
     if values.len() < LEAST_VALUES {
         return None;

@@ -66,7 +66,6 @@ const MAKE: [fn(&[TestData]) -> Table; 4] = [tests_table, series_table, histogra
 
 impl Table {
     /// The table called `name`; `None` if there is none.
-    #[must_use]
     pub fn new(name: &str, tests: &[TestData]) -> Option<Table> {
         TABLES.iter().zip(MAKE).find(|(known, _)| **known == name).map(|(_, make)| make(tests))
     }

@@ -132,7 +132,6 @@ impl Metrics {
         }
     }
 
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, help) in ALL.lines().filter_map(|line| line.split_once(": ")) {

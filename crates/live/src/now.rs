@@ -135,33 +135,28 @@ impl Now {
     }
 
     /// Whether the run may still go on.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.manifest.as_ref().is_none_or(|m| m.state == RunState::Started)
     }
 
     /// Whether it was probably killed: nobody here writes to it, and nothing was heard for a while.
-    #[must_use]
     pub fn is_dead(&self, now_s: f64) -> bool {
         self.is_open() && self.written == Some(false) && self.heard_s.is_none_or(|at_s| now_s - at_s > SILENT_S)
     }
 
     /// The test under way: the newest that began, if it is not done.
-    #[must_use]
     pub fn test(&self) -> Option<&LiveTest> {
         let (_, test) = self.begun.as_ref().filter(|_| self.is_open())?;
         self.records.iter().chain(&self.other_tries).all(|r| r.test != test.test).then_some(test)
     }
 
     /// Estimated time left at `now_s` (s since 1970), s.
-    #[must_use]
     pub fn left_s(&self, now_s: f64) -> Option<f64> {
         let (at_s, test) = self.begun.as_ref().filter(|_| self.is_open())?;
         Some((test.left_s - (now_s - at_s).max(0.0)).max(0.0))
     }
 
     /// How it stands at `now_s` (s since 1970).
-    #[must_use]
     pub fn state(&self, now_s: f64) -> Standing {
         if let Some(problem) = &self.problem {
             return Standing::Unreadable(problem.clone());
@@ -182,7 +177,6 @@ impl Now {
     }
 
     /// The run's platform with its product and version, which is also its name unless the user gave another.
-    #[must_use]
     pub fn platform(&self) -> Option<String> {
         let Manifest { plan, target, .. } = self.manifest.as_ref()?;
         let database = format!("{} {}", target.product, target.version).trim().to_owned();
@@ -190,7 +184,6 @@ impl Now {
     }
 
     /// Workloads of the plan of which no test has begun.
-    #[must_use]
     pub fn to_come(&self) -> Vec<&str> {
         let planned = self.manifest.iter().filter(|_| self.is_open()).flat_map(|m| &m.plan.workloads);
         let begun = |code: &str| {
@@ -200,7 +193,6 @@ impl Now {
     }
 
     /// The part of it that is shown at `now_s` (s since 1970).
-    #[must_use]
     pub fn shown(&self, now_s: f64) -> LiveRun<'_> {
         let test = self.test();
         let workload_of = |number: u32| {
@@ -239,7 +231,6 @@ pub struct Follower {
 
 impl Follower {
     /// Of the run at `path`. Reads nothing yet.
-    #[must_use]
     pub fn new(path: &Path) -> Follower {
         Follower {
             path: path.to_owned(),
@@ -251,13 +242,11 @@ impl Follower {
     }
 
     /// The run folder.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The run as it stood at the last look.
-    #[must_use]
     pub fn now(&self) -> &Now {
         &self.now
     }
@@ -312,7 +301,6 @@ impl Follower {
 }
 
 /// The newest run in `results`, by its manifest.
-#[must_use]
 pub fn newest(runs: &[PathBuf]) -> Option<&PathBuf> {
     let started = |run: &PathBuf| read_manifest(run).ok().and_then(|m| parse_rfc3339(&m.started_at));
     // The name begins with the time.

@@ -6,7 +6,6 @@ use unicode_width::UnicodeWidthChar as _;
 use crate::now::Now;
 
 /// The rows of `now`, known by `name`, as it is at `clock_s` (s since 1970), on a terminal of this size.
-#[must_use]
 pub fn draw(now: &Now, name: &str, clock_s: f64, width: usize, height: usize) -> Vec<String> {
     let platform = now.platform().unwrap_or_default();
     let text = live_text(&now.shown(clock_s), width);
@@ -24,7 +23,6 @@ pub fn draw(now: &Now, name: &str, clock_s: f64, width: usize, height: usize) ->
 }
 
 /// The table of `now` as it is at `clock_s` (s since 1970), for a terminal of this size: a line for each workload.
-#[must_use]
 pub fn table(now: &Now, clock_s: f64, width: usize, height: usize) -> String {
     let rows = live_table(&now.shown(clock_s), width, height);
     rows.lines().map(|row| cut(row, width)).collect::<Vec<_>>().join("\n")
@@ -41,7 +39,6 @@ fn cut(row: &str, width: usize) -> String {
 }
 
 /// Codes that make a terminal show `rows`, from its upper left corner on. Colour marks only what a cross marks as well.
-#[must_use]
 pub fn escaped(rows: &[String], colours: bool) -> String {
     let row = |(n, row): (usize, &String)| match row {
         row if n == 0 => format!("\x1b[1m{row}\x1b[0m\x1b[K"),

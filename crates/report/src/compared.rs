@@ -78,7 +78,6 @@ impl Compared {
     }
 
     /// Of a run of variants; `None` if it is not one.
-    #[must_use]
     pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
         let of = variants::of_run(run)?;
         let paired = run.manifest.plan.arms()?;
@@ -117,12 +116,10 @@ impl Compared {
     }
 
     /// Whether curves of commit time over redo are compared: they have no ratio.
-    #[must_use]
     pub fn has_curves(&self) -> bool {
         self.has_curves
     }
 
-    #[must_use]
     pub fn html(self) -> String {
         let [figures, with_interval, refused] = self.counts();
         let page = Document {
@@ -139,20 +136,17 @@ impl Compared {
         templates::html(&page, false)
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
     /// A row per workload, number of jobs and figure, with the ratio B/A.
-    #[must_use]
     pub fn csv(&self) -> String {
         ratios::listing(&self.rows).csv()
     }
 
     /// Number of main figures that were compared, of those with an interval, without which nothing can be shown, and of those
     /// that were refused.
-    #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         let count = |of: fn(&Shown) -> bool| self.rows.iter().filter(|row| row.main && of(row)).count();
         [
@@ -163,7 +157,6 @@ impl Compared {
     }
 
     /// Main figures of which it is shown that B is slower by more than `share` (0.03: 3 %), in words.
-    #[must_use]
     pub fn slower_by(&self, share: f64) -> Vec<String> {
         let shown = |row: &&Shown| row.main && row.verdict == Some(Verdict::Slower);
         let found = self.rows.iter().filter(shown).filter(|row| row.interval.is_some_and(|i| beyond(i, share)));
@@ -171,7 +164,6 @@ impl Compared {
     }
 
     /// Main figures of which nothing can be shown: not compared, or without an interval.
-    #[must_use]
     pub fn not_judged(&self) -> Vec<String> {
         let shown = self.rows.iter().filter(|row| row.main && (row.verdict.is_none() || row.interval.is_none()));
         shown.map(|row| row.why.as_ref().map_or_else(|| named(row), |why| format!("{} ({why})", named(row)))).collect()

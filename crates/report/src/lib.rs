@@ -91,7 +91,6 @@ pub struct AuditFinding {
 
 impl RunData {
     /// A run with `records`, without series and histograms. Fills in what bounds each test; names are as [`shown_name`] shows them.
-    #[must_use]
     pub fn new(mut manifest: Manifest, mut records: Vec<TestRecord>, warnings: Vec<String>) -> RunData {
         fill_bounded_by(&mut records);
         let of_records = records.iter_mut().flat_map(|r| [&mut r.platform, &mut r.workload]);
@@ -114,7 +113,6 @@ impl RunData {
     }
 
     /// Numbers of the tests that have a page: all, and of variants those of a typical pair, as their windows are many.
-    #[must_use]
     pub fn tests_with_pages(&self) -> Vec<u32> {
         match self.manifest.plan.arms() {
             Some(paired) => typical_windows(&self.records, paired.pairs),

@@ -90,7 +90,6 @@ pub(crate) fn cell(cell: &Value) -> String {
     }
 }
 
-#[must_use]
 pub fn markdown_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -83,14 +83,12 @@ pub struct LiveRun<'a> {
 
 impl LiveRun<'_> {
     /// The newest second of the test under way.
-    #[must_use]
     pub fn last(&self) -> Option<&LiveSecond> {
         let test = self.test?.test;
         self.seconds.last().copied().filter(|second| second.test == test)
     }
 
     /// A figure of the test under way, of the newest second that has it.
-    #[must_use]
     pub fn newest(&self, of: fn(&LiveSecond) -> Option<f64>) -> Option<f64> {
         let test = self.test?.test;
         self.seconds.iter().rev().take_while(|second| second.test == test).find_map(|second| of(second))
@@ -102,7 +100,6 @@ impl LiveRun<'_> {
     }
 
     /// A figure of the seconds as lines, one for each test: number of the second and figure.
-    #[must_use]
     pub fn lines(&self, of: fn(&LiveSecond) -> Option<f64>) -> Vec<Vec<(f64, f64)>> {
         let known = self.seconds.iter().enumerate();
         let known =
@@ -113,7 +110,6 @@ impl LiveRun<'_> {
 }
 
 /// How many tests of a run are valid, disturbed and refused, with the reason of the newest that is not valid.
-#[must_use]
 pub fn validity(records: &[TestRecord]) -> String {
     let newest = records.iter().rfind(|r| !r.valid);
     let newest = newest.map_or_else(String::new, |r| format!("; test {}: {}", r.test, stop(&judged(r))));
@@ -121,7 +117,6 @@ pub fn validity(records: &[TestRecord]) -> String {
 }
 
 /// The run as HTML, without head and body.
-#[must_use]
 pub fn render_live(run: &LiveRun<'_>) -> String {
     let mut blocks = vec![Block::para(state(run))];
     blocks.extend(what(run).map(Block::heading));
@@ -137,7 +132,6 @@ pub fn render_live(run: &LiveRun<'_>) -> String {
 }
 
 /// The run as text `width` characters wide: what is needed most stands above what may be cut off.
-#[must_use]
 pub fn live_text(run: &LiveRun<'_>, width: usize) -> String {
     let mut out = text::wrapped(&state(run), "", width);
     if let Some(what) = what(run) {
@@ -156,7 +150,6 @@ pub fn live_text(run: &LiveRun<'_>, width: usize) -> String {
 }
 
 /// The run as one table for a terminal of `width` × `height` characters: what it does, a line for each workload, and how it stands.
-#[must_use]
 pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
     let mut codes: Vec<&str> = Vec::new();
     let under_way = run.test.map(|test| test.workload.as_str());
@@ -269,7 +262,6 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
 pub const HEADLINES: [&str; 5] = ["peak", "mean time", "p99", "of limit", "CPU"];
 
 /// Figures of the peak of each workload, named by [`HEADLINES`]. Of several sweeps of a workload the first one counts.
-#[must_use]
 pub fn headlines(records: &[TestRecord]) -> BTreeMap<String, [Option<String>; 5]> {
     let of_sweep = |sweep: &Sweep| {
         let peak = sweep.peak()?;
@@ -353,7 +345,6 @@ fn beside(left: &str, right: &str) -> String {
 }
 
 /// `Test 3: LGWR-LAT1, 8 jobs, repetition 1 of 2`.
-#[must_use]
 pub fn test_name(test: &LiveTest) -> String {
     let s = if test.jobs == 1 { "" } else { "s" };
     format!("Test {}: {}, {} job{s}{}", test.test, test.workload, test.jobs, test.part())

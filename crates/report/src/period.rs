@@ -46,7 +46,6 @@ pub struct Period {
 
 impl Period {
     /// Test number `test` of `run`, with what is stored beside its record; `None` if there is no such test.
-    #[must_use]
     pub fn of_test(
         run: &RunData,
         test: u32,
@@ -81,7 +80,6 @@ impl Period {
     }
 
     /// A database that was watched; `name` distinguishes it from others.
-    #[must_use]
     pub fn of_watched(watched: Watched, name: &str) -> Period {
         let Watched { target, taken_at, seconds, open, close, waits, series, figures, activity, mut notes, .. } =
             watched;

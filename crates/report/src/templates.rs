@@ -100,7 +100,6 @@ pub(crate) fn render(name: &str, context: impl Serialize) -> String {
 }
 
 /// HTML of `template` with `context`, in which every text is escaped as in a report.
-#[must_use]
 pub fn filled(template: &str, context: impl Serialize) -> String {
     with(|environment| environment.render_named_str("part.html", template, context))
 }

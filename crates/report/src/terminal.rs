@@ -22,7 +22,6 @@ const FEW: usize = 8;
 
 /// The line of a test that is done: its first KPI and mean latency, and the redo of log-writer tests, or the sizes of a scan; with the
 /// verdict, without line break.
-#[must_use]
 pub fn done_line(r: &TestRecord) -> String {
     let figure = |column: &Column, decimals| r.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
     let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
@@ -53,7 +52,6 @@ pub fn done_line(r: &TestRecord) -> String {
 
 /// The platform's key figures on one page for a terminal `width` characters wide (`None`: unlimited): one line per workload
 /// by component group, then the planned workloads that were not measured, with reasons.
-#[must_use]
 pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     let blocks: Vec<Block> = sides(std::slice::from_ref(run)).iter().flat_map(blocks).collect();
     for_terminal(&blocks, width).trim_start_matches('\n').to_owned()

@@ -280,7 +280,6 @@ pub(crate) fn is_unseen(c: char) -> bool {
 }
 
 /// `text` without such characters, so that a record cannot control the terminal.
-#[must_use]
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_unseen(c) { ' ' } else { c }).collect()
 }
@@ -289,7 +288,6 @@ pub fn clean(text: &str) -> String {
 const LONGEST_NAME: usize = 120;
 
 /// A name of a run's platform, product or workload as it is shown: whoever wrote the run chose it.
-#[must_use]
 pub fn shown_name(name: &str) -> String {
     cut(&clean(name), LONGEST_NAME)
 }

@@ -142,14 +142,12 @@ impl<'a> Trended<'a> {
     }
 
     /// Number of series, of those that are too short, and of those of which the newest run of their platform has no figure.
-    #[must_use]
     pub fn counts(&self) -> [usize; 3] {
         let count = |of: fn(&&Series) -> bool| self.series.iter().filter(of).count();
         [self.series.len(), count(|s| s.changes.is_none()), count(|s| !s.history.in_newest)]
     }
 
     /// Main figures whose newest level is shown to be slower by more than `share` (0.03: 3 %) than the one before, in words.
-    #[must_use]
     pub fn slower_by(&self, share: f64) -> Vec<String> {
         let shown = self.series.iter().filter(|s| s.history.main).filter_map(|s| {
             let change = s.newest().filter(|c| c.interval.is_some_and(|i| beyond(i, share)))?;

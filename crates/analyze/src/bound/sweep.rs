@@ -14,7 +14,6 @@ use crate::sweep::{Sweep, SweepPoint};
 /// Repetitions with different limits give an unknown limit. A peak below the highest job count may hide a single
 /// writer: with one job there is no queue for it. So if more jobs gave no more throughput and were bound by a single
 /// writer, the workload is.
-#[must_use]
 pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     let peak = sweep.peak()?;
     let here = at(&sweep.run, &peak.tests, records)?;

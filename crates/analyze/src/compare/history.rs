@@ -41,7 +41,6 @@ struct Member<'a> {
 /// The histories of `runs`, each with the name of its platform, in the order of time. `figures`: those asked for; `None` for the main
 /// figure and the mean time. Tests of another setup (parameters, driver, rate, data) make a history of their own; tests whose work
 /// turned out unequal to that of the newest run are left out.
-#[must_use]
 pub fn histories(runs: &[(String, Platform<'_>)], figures: Option<&[&'static Column]>) -> Vec<History> {
     // Tests of the same setup, one sweep of each run at most, the newest run first.
     let mut groups: Vec<Vec<Member<'_>>> = Vec::new();

@@ -15,13 +15,11 @@ pub struct HeldOut {
 
 impl HeldOut {
     /// Error with its sign, percent of the measured.
-    #[must_use]
     pub fn error_pct(&self) -> f64 {
         (self.forecast.value / self.point.tps - 1.0) * 100.0
     }
 
     /// Half the width of the interval, percent of the measured.
-    #[must_use]
     pub fn half_width_pct(&self) -> f64 {
         (self.forecast.high - self.forecast.low) / 2.0 / self.point.tps * 100.0
     }
@@ -49,7 +47,6 @@ pub struct Overall {
 
 /// Holds out the upper half of each series of `table` that has 4 points or more, fits the rest, and compares. Of an odd number of points
 /// the lower half is the larger; it has at least 3. No held-out point takes part in a fit, in the choice of a model, or in an interval.
-#[must_use]
 pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
     let half = |s: &Series| {
         let (lower, upper) = s.points.split_at_checked(s.points.len().div_ceil(2).max(FEWEST))?;
@@ -64,7 +61,6 @@ pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
 }
 
 /// Summary of the held-out points of `series`; `None` without one.
-#[must_use]
 pub fn overall<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
     let all: Vec<HeldOut> = series.into_iter().flat_map(|s| s.held_out.iter().copied()).collect();
     let over = |figure: fn(&HeldOut) -> f64| mean(&all.iter().map(figure).collect::<Vec<_>>());

@@ -21,7 +21,6 @@ loadline_model::named! {
 }
 
 impl Figure {
-    #[must_use]
     pub fn measured(self, p: &Point) -> Option<f64> {
         match self {
             Figure::Tps => Some(p.tps),

@@ -92,7 +92,6 @@ pub struct Fitted {
 
 impl Fitted {
     /// Throughput at `jobs` with its 90 % interval, and what it comes from; `None` beyond the measured jobs if that is refused.
-    #[must_use]
     pub fn tps(&self, jobs: f64) -> Option<(Estimate, Kind)> {
         if !jobs.is_finite() || jobs <= 0.0 {
             return None;
@@ -108,7 +107,6 @@ impl Fitted {
 
     /// `figure` at `jobs` with its 90 % interval, and what its throughput comes from. `None` beyond the measured jobs if that is
     /// refused, and if the series lacks the figure.
-    #[must_use]
     pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
         let (tps, kind) = self.tps(jobs)?;
         let law = self.figures.get(&figure)?;
@@ -127,19 +125,16 @@ impl Fitted {
     }
 
     /// The most jobs measured.
-    #[must_use]
     pub fn measured_to(&self) -> f64 {
         self.series.points.last().map_or(0.0, |p| p.jobs)
     }
 
     /// Jobs up to which answers are looked for.
-    #[must_use]
     pub fn looked_to(&self) -> f64 {
         self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST_ANSWER }
     }
 
     /// The answer to `question`; `None` if the series lacks the figure.
-    #[must_use]
     pub fn ask(&self, question: Question) -> Option<Jobs> {
         let Question { figure, limit } = question;
         let looked_to = self.looked_to();
@@ -229,7 +224,6 @@ fn half_width(errors: &[f64], usual: f64) -> f64 {
 
 /// Fits all series of a table. Those of one platform share their law and the cost of its log; the intervals come from the errors
 /// in the whole table.
-#[must_use]
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
     let mut platforms: BTreeMap<&str, Vec<&[Point]>> = BTreeMap::new();
     table.iter().for_each(|series| platforms.entry(&series.platform).or_default().push(&series.points));

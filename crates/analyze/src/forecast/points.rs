@@ -77,7 +77,6 @@ pub struct Series {
 
 /// The series of the tests of a run in `state`: valid sweeps of closed loops over jobs; and what was left out or is to be known, in
 /// words. `beside`: the tests of all runs, from which a series is distinguished by its name.
-#[must_use]
 pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) -> (Vec<Series>, Vec<String>) {
     let (all, count) = (records.len(), |which: fn(&&TestRecord) -> bool| records.iter().filter(which).count());
     let (refused, disturbed) = (count(|r| !r.is_usable()), count(|r| r.is_usable() && r.disturbed_by.is_some()));

@@ -23,7 +23,6 @@ pub struct Line {
 
 /// The line through `points` (x, y) with intervals that miss in a share `error` of all runs. `groups`: how many of the points,
 /// in turn, belong together. `None` unless two groups have different x.
-#[must_use]
 pub fn line(points: &[(f64, f64)], groups: &[usize], error: f64) -> Option<Line> {
     // The x of a group vary by measurement, which makes no slope.
     let mut group_of = groups.iter().enumerate().flat_map(|(n, count)| std::iter::repeat_n(n, *count));

@@ -59,7 +59,6 @@ pub struct Family {
 
 /// Judges comparisons together, with a share `error` of false verdicts (0.05), after one of `looks` declared looks (1
 /// for a run of fixed length).
-#[must_use]
 pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
     let looks = looks.max(1);
     let p: Vec<f64> = questions.iter().map(|q| (p_value(q) * looks as f64).min(1.0)).collect();
@@ -78,7 +77,6 @@ pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
 
 impl Family {
     /// Treatment of several comparisons, in a sentence; `None` for a single one.
-    #[must_use]
     pub fn says(&self) -> Option<String> {
         (self.answers.len() > 1).then(|| {
             format!(
@@ -108,7 +106,6 @@ fn p_value(question: &Question<'_>) -> f64 {
 
 /// How many of the hypotheses with these p values are rejected with a false discovery rate of `error`: the largest k
 /// for which k of them are at most k/m × `error`.
-#[must_use]
 pub fn discoveries(p: &[f64], error: f64) -> usize {
     let mut sorted = p.to_vec();
     sorted.sort_by(f64::total_cmp);

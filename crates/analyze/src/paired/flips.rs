@@ -36,7 +36,6 @@ pub struct Sample {
 
 impl Sample {
     /// Reads a contrast of pairs in planned order, such as [`Pair::log_ratio`]; those without it are left out.
-    #[must_use]
     pub fn from_pairs(pairs: &[Pair], contrast: fn(Pair) -> Option<f64>) -> Sample {
         let valid = |block: &[Pair]| block.iter().filter_map(|p| contrast(*p)).collect::<Vec<f64>>();
         let of = |size| pairs.chunks(size).map(valid).filter(|b| !b.is_empty()).collect::<Vec<_>>();
@@ -45,13 +44,11 @@ impl Sample {
         Sample { blocks: if by_pairs { of(1) } else { blocks }, by_pairs }
     }
 
-    #[must_use]
     pub fn pairs(&self) -> usize {
         self.blocks.iter().map(Vec::len).sum()
     }
 
     /// Means of all pairs of log ratios, each with itself as well, sorted: the values of θ at which ranks change.
-    #[must_use]
     pub fn walsh(&self) -> Vec<f64> {
         let x: Vec<f64> = self.blocks.iter().flatten().copied().collect();
         let mut means: Vec<f64> =
@@ -61,14 +58,12 @@ impl Sample {
     }
 
     /// Evidence that the ratio is above e^`theta`: how often the coins alone give at least this sum of ranks.
-    #[must_use]
     pub fn above(&self, theta: f64) -> f64 {
         let sums = self.rank_sums(theta);
         heads_at_most(&sums, sums.iter().filter(|s| **s < 0).map(|s| s.unsigned_abs()).sum())
     }
 
     /// Evidence that the ratio is below e^`theta`.
-    #[must_use]
     pub fn below(&self, theta: f64) -> f64 {
         let sums = self.rank_sums(theta);
         heads_at_most(&sums, sums.iter().filter(|s| **s > 0).map(|s| s.unsigned_abs()).sum())

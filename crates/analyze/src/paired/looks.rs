@@ -27,7 +27,6 @@ impl Looks {
     /// Declares the looks of a run of at most `most` pairs whose interval may miss in a share `error` of runs. The
     /// first look is the first one at which an interval can exist; if `most` is too few for that, `most` is the only
     /// look.
-    #[must_use]
     pub fn declare(most: usize, error: f64) -> Looks {
         let most = most.max(1).next_multiple_of(BLOCK);
         let mut first = least_pairs(error, false).next_multiple_of(BLOCK);
@@ -43,13 +42,11 @@ impl Looks {
     }
 
     /// The error that each look may have, of `error` in all.
-    #[must_use]
     pub fn share(&self, error: f64) -> f64 {
         error / self.pairs.len().max(1) as f64
     }
 
     /// The look after `measured` pairs; `None` at the end.
-    #[must_use]
     pub fn next(&self, measured: usize) -> Option<usize> {
         self.pairs.iter().copied().find(|at| *at > measured)
     }
@@ -57,14 +54,12 @@ impl Looks {
 
 /// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the
 /// error of [`Looks::share`].
-#[must_use]
 pub fn precise_enough(ratio: &PairedEstimate, precision: f64) -> bool {
     ratio.half_width().is_some_and(|half| half <= precision)
 }
 
 /// How many more pairs make the interval of `ratio` as narrow as ±`precision`, about, in whole blocks: it narrows with the root of
 /// their number. 0 if it is; `None` without an interval.
-#[must_use]
 pub fn pairs_to(ratio: &PairedEstimate, precision: f64) -> Option<usize> {
     let times = (ratio.half_width()?.ln_1p() / precision.ln_1p()).powi(2);
     // The cast saturates.

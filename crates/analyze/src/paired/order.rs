@@ -14,7 +14,6 @@ pub const BLOCK: usize = 2;
 ///
 /// Each comparison of each run needs a seed of its own, drawn when the run is made and stored with it: an interval is
 /// as valid as its coins are unforeseeable, and a disturbance may well come at the same time in every run.
-#[must_use]
 pub fn order(seed: u64, pairs: usize) -> Vec<[Arm; 2]> {
     let mut random = Random::new(seed);
     let block = |_| match random.below(2) {

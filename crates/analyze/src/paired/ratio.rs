@@ -40,13 +40,11 @@ pub struct PairedEstimate {
 
 /// The ratio B/A from `pairs` in planned order, with an interval that may miss the true ratio in a share `error` of
 /// all runs (0.05 for 95 %). `None` without a valid pair, or unless 0 < `error` < 1.
-#[must_use]
 pub fn paired_ratio(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
     estimate(&Sample::from_pairs(pairs, Pair::log_ratio), pairs.len(), error, f64::exp)
 }
 
 /// The difference B − A, likewise.
-#[must_use]
 pub fn paired_difference(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
     estimate(&Sample::from_pairs(pairs, Pair::difference), pairs.len(), error, |difference| difference)
 }
@@ -75,7 +73,6 @@ fn estimate(sample: &Sample, planned: usize, error: f64, value: fn(f64) -> f64) 
 /// Typical levels of A and B: c / √r and c × √r, with the ratio r = B/A of [`paired_ratio`] and the typical level c of both, the
 /// estimate of Hodges and Lehmann of the geometric means of the pairs. So they give the ratio, which means of A and of B do not.
 /// `None` without a valid pair.
-#[must_use]
 pub fn levels(pairs: &[Pair]) -> Option<(f64, f64)> {
     let half = stats::median(&Sample::from_pairs(pairs, Pair::log_ratio).walsh())? / 2.0;
     let both = stats::median(&Sample::from_pairs(pairs, Pair::log_mean).walsh())?;
@@ -84,7 +81,6 @@ pub fn levels(pairs: &[Pair]) -> Option<(f64, f64)> {
 
 /// Pairs from which on an interval exists that misses in a share `error` of all runs: k coins all fall alike with
 /// probability 2^(1 − k), and a cut-off block has a coin as well. `by_pairs`: each pair is a block.
-#[must_use]
 pub fn least_pairs(error: f64, by_pairs: bool) -> usize {
     let blocks = (1.0 - error.log2()).ceil().max(1.0) as usize;
     if by_pairs { blocks } else { (blocks - 1) * BLOCK + 1 }
@@ -92,12 +88,10 @@ pub fn least_pairs(error: f64, by_pairs: bool) -> usize {
 
 impl PairedEstimate {
     /// Half the width of the interval of a ratio as a share of the ratio, 0.02 for ±2 %: √(high / low) − 1.
-    #[must_use]
     pub fn half_width(&self) -> Option<f64> {
         self.interval.map(|i| (i.high / i.low).sqrt() - 1.0)
     }
 
-    #[must_use]
     pub fn why_no_interval(&self) -> Option<String> {
         let needs = format!("an interval of {} %", crate::paired::percent(self.confidence));
         self.interval.is_none().then(|| {

@@ -31,7 +31,6 @@ impl Machine {
     pub const ROUGH: Machine = Machine { drift: 0.405, stalls: 0.05, ..Machine::QUIET };
 
     /// One run: `pairs` pairs in random order, of which B is `ratio` times A.
-    #[must_use]
     pub fn run(&self, random: &mut Random, pairs: usize, ratio: f64) -> Vec<Pair> {
         let start = self.start(random);
         let order = order(random.next(), pairs);
@@ -45,7 +44,6 @@ impl Machine {
     }
 
     /// The figures of `count` windows, or of as many runs.
-    #[must_use]
     pub fn series(&self, random: &mut Random, count: usize) -> Vec<f64> {
         let start = self.start(random);
         self.windows(random, count, start)
@@ -72,20 +70,17 @@ impl Machine {
 }
 
 /// A number above 0, up to 1.
-#[must_use]
 pub fn unit(random: &mut Random) -> f64 {
     ((random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 
 /// A standard normal number (Box and Muller 1958).
-#[must_use]
 pub fn normal(random: &mut Random) -> f64 {
     (-2.0 * unit(random).ln()).sqrt() * (std::f64::consts::TAU * unit(random)).cos()
 }
 
 /// `n` values of 0.1 s, the same for the same seed. `truth` is throughput at a time, s, without noise; its plateau is 1. `noise` is the
 /// standard deviation of a value, as a share, of which the next one inherits the share `correlation`: autoregressive of order 1.
-#[must_use]
 pub fn series(truth: impl Fn(f64) -> f64, noise: f64, correlation: f64, seed: u64, n: usize) -> Vec<f64> {
     let mut random = Random::new(seed);
     let mut inherited = normal(&mut random);
@@ -102,7 +97,6 @@ pub fn level(level: f64, from_s: f64, to_s: f64) -> impl Fn(f64) -> f64 + Copy {
 }
 
 /// Tests of the log writer in `pairs` pairs, in blocks ABBA and numbered from 1, with the figures that `figures` gives a test of an arm.
-#[must_use]
 pub fn windows(pairs: u32, figures: impl Fn(u32, Arm) -> Vec<(&'static Column, f64)>) -> Vec<TestRecord> {
     let window = |test: u32| {
         let arm = if test % 4 < 2 { Arm::A } else { Arm::B };

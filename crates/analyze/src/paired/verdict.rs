@@ -31,7 +31,6 @@ pub enum Verdict {
 }
 
 /// The verdict of an interval of a ratio B/A with a margin of ±`margin` (0.02 for 2 %; 0: nothing is equivalent).
-#[must_use]
 pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f64) -> Verdict {
     let Some(interval) = interval else { return Verdict::NotShown };
     let end = 1.0 + margin;
@@ -49,13 +48,11 @@ pub fn verdict_of(interval: Option<Interval>, higher_is_better: bool, margin: f6
 /// The smallest difference that as many pairs with the same noise show with [`POWER`]: 0.03 for 3 %. The interval's
 /// half width h is z standard errors; a ratio that is h plus 0.84 of them away from 1 has an interval without 1 in
 /// four of five runs (Lehr, Statistics in Medicine 11 (1992) 1099, with the spread from the interval).
-#[must_use]
 pub fn detectable(ratio: &PairedEstimate) -> Option<f64> {
     ratio.interval.map(|interval| detectable_of(interval, ratio.confidence))
 }
 
 /// Verdict of any interval of a ratio with this confidence.
-#[must_use]
 pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
     let log_half = (interval.high / interval.low).ln() / 2.0;
     let z = normal_quantile((1.0 - confidence) / 2.0);
@@ -64,7 +61,6 @@ pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
 
 /// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`;
 /// whole blocks. `None` without an estimate of the noise, or unless the difference is above 0.
-#[must_use]
 pub fn more_pairs(ratio: &PairedEstimate, difference: f64) -> Option<usize> {
     let wanted = Some(difference.ln_1p()).filter(|d| *d > 0.0)?;
     let z = normal_quantile((1.0 - ratio.confidence) / 2.0) + normal_quantile(1.0 - POWER);

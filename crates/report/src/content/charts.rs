@@ -275,7 +275,6 @@ pub struct OverTime {
 
 impl OverTime {
     /// Throughput in `series` from the window start on; `None` if it has none.
-    #[must_use]
     pub fn from_series(series: &Series) -> Option<OverTime> {
         let (times, values) = (series.column("t_s")?, series.column(THROUGHPUT.id)?);
         let rows: Vec<(f64, f64)> = times

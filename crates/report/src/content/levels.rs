@@ -265,7 +265,6 @@ pub struct Costs {
 
 impl Costs {
     /// Of a run of levels; `None` if it is not one.
-    #[must_use]
     pub fn from_run(run: &RunData, width: usize) -> Option<Costs> {
         let of = of_run(run)?;
         let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
