@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use loadline_analyze::kpi::higher_is_better;
 use loadline_analyze::paired::verdict::{detectable, verdict_of};
 use loadline_analyze::paired::{PairedEstimate, Verdict, paired_ratio};
 use loadline_analyze::stats::median;
@@ -115,7 +116,7 @@ fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedEstimate,
     let main = cell.metrics().first().copied()?;
     let (pairs, higher_is_better) = match figure {
         Some(column) => (cell.pairs_of(column), false),
-        None => (cell.main_pairs(), main.higher_is_better),
+        None => (cell.main_pairs(), higher_is_better(main)),
     };
     Some((paired_ratio(&pairs, 0.05)?, higher_is_better))
 }

@@ -5,10 +5,10 @@ mod histories;
 mod steady;
 
 use clap::Parser;
-use loadline_analyze::paired::looks::precise_enough;
+use loadline_analyze::paired::looks::{declare, precise_enough};
 use loadline_analyze::paired::simulated::{Machine, normal, series};
 use loadline_analyze::paired::verdict::{Verdict, detectable, verdict_of};
-use loadline_analyze::paired::{Looks, Pair, PairedEstimate, Question, judge, paired_ratio};
+use loadline_analyze::paired::{Pair, PairedEstimate, Question, judge, paired_ratio};
 use loadline_analyze::stats::{mean, median, sample_sd};
 use loadline_analyze::within::half_width;
 use loadline_model::Random;
@@ -146,11 +146,11 @@ fn power(runs: usize) {
 
 fn price(runs: usize) {
     const MOST: usize = 124;
-    let looks = Looks::declare(MOST, ERROR);
-    println!("### `--precision` with looks at {:?} pairs\n", looks.pairs);
+    let looks = declare(MOST, ERROR);
+    println!("### `--precision` with looks at {looks:?} pairs\n");
     println!("| machine | precision | missed | reached | pairs used, mean | one look at a known number | price |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let share = looks.share(ERROR);
+    let share = ERROR / looks.len() as f64;
     for (name, machine) in
         [("noise only", QUIET), ("drift, stalls", Machine::ROUGH), ("heavy tails", Machine { heavy: true, ..QUIET })]
     {
@@ -158,7 +158,7 @@ fn price(runs: usize) {
             let runs = runs / 4;
             let stopped = simulate(runs, machine, MOST, 1.0, |pairs| {
                 let at = |n: &usize| Some((*n, estimate(pairs.get(..*n)?, share)?));
-                looks.pairs.iter().filter_map(at).find(|(n, r)| *n == MOST || precise_enough(r, precision))
+                looks.iter().filter_map(at).find(|(n, r)| *n == MOST || precise_enough(r, precision))
             });
             let stopped: Vec<(usize, PairedEstimate)> = stopped.into_iter().flatten().collect();
             let mean = stopped.iter().map(|(n, _)| *n as f64).sum::<f64>() / stopped.len() as f64;

@@ -27,7 +27,6 @@ use sheet::is_same;
 
 /// Findings in a file.
 #[derive(Debug, Clone, Default)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Audit {
     pub findings: Vec<Finding>,
     pub tables: usize,
@@ -41,7 +40,6 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Number of findings of a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|f| f.severity == severity).count()
     }

@@ -63,7 +63,6 @@ loadline_model::named! {
     /// The bound of a test.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
     #[serde(rename_all = "kebab-case")]
-    #[expect(missing_docs, reason = "the names say it")]
     pub enum BoundBy {
         Rate: "requested rate";
         /// loadline itself.

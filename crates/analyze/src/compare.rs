@@ -8,7 +8,7 @@ use loadline_model::plan::WorkloadFile;
 use loadline_model::{Column, TestRecord};
 use serde::Serialize;
 
-use crate::kpi::{Metric, metrics};
+use crate::kpi::metrics;
 use crate::stats::{Interval, Ratio};
 use crate::sweep::{JOBS, Sweep, sweeps};
 
@@ -51,7 +51,7 @@ impl<'a> Platform<'a> {
 /// `base / other` if less is. Above 1 the other platform is better.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Factor {
-    pub metric: Metric,
+    pub metric: &'static Column,
     /// The base platform's figure, in the column's unit.
     pub base: f64,
     /// The other platform's figure, in the column's unit.
@@ -94,14 +94,14 @@ pub struct ComparisonRow {
 }
 
 /// One workload on one platform against the base platform.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Comparison {
     pub workload: String,
     pub group: String,
     /// Id of the swept column: `jobs` or another parameter.
     pub over: String,
     /// Figures compared, the main one first.
-    pub metrics: Vec<Metric>,
+    pub metrics: Vec<&'static Column>,
     /// Base platform: the first one given.
     pub base: String,
     pub other: String,
@@ -146,9 +146,8 @@ impl Comparison {
 }
 
 impl ComparisonRow {
-    /// The factor of `column`.
     pub fn factor(&self, column: &Column) -> Option<&Factor> {
-        self.factors.iter().find(|f| f.metric.column == column)
+        self.factors.iter().find(|f| f.metric == column)
     }
 }
 
@@ -235,7 +234,7 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
 }
 
 /// A comparison by `metrics` without any rows.
-fn blank(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, metrics: Vec<Metric>) -> Comparison {
+fn blank(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, metrics: Vec<&'static Column>) -> Comparison {
     Comparison {
         workload: sweep.workload.clone(),
         group: sweep.group.clone(),
@@ -243,11 +242,7 @@ fn blank(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, metrics: Vec<
         metrics,
         base: base.label.to_owned(),
         other: other.label.to_owned(),
-        refused: None,
-        lacks: None,
-        rows: Vec::new(),
-        nodes: None,
-        one_sided: Vec::new(),
+        ..Comparison::default()
     }
 }
 

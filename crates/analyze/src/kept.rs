@@ -66,9 +66,9 @@ impl SetAside {
         SetAside { test: record.test, kept: Caveats::of_tests(&[record]), figures: record.figures.clone() }
     }
 
-    /// As [`crate::SweepPoint::kept`].
-    pub fn kept(&self) -> Option<String> {
-        self.kept.says()
+    /// Why it is left out, in words.
+    pub fn why(&self) -> String {
+        self.kept.says().unwrap_or_else(|| "its blocks have another source".to_owned())
     }
 }
 
@@ -102,9 +102,9 @@ impl Caveats {
         (!self.disturbed.is_none(), !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
     }
 
-    /// In words: the options that keep the tests valid, their block source, what disturbed them, the tool they are imported from.
-    /// `None` for plain device figures.
-    pub(crate) fn says(&self) -> Option<String> {
+    /// In words: what disturbed the tests, the options that keep them valid (`kept by --allow-cached: cached, not the device's figures`),
+    /// their block source, the tool they are imported from. `None` for plain device figures.
+    pub fn says(&self) -> Option<String> {
         let mut said: Vec<String> = self.imported.iter().cloned().collect();
         match (self.data_source.filter(|source| *source != DataSource::Device), self.forced.not_the_devices) {
             (Some(DataSource::Bounded), false) => {

@@ -2,10 +2,10 @@
 //! the rule follows.
 
 use loadline_model::column::{self, column};
+use loadline_model::group::distinct;
 use loadline_model::record::WorkloadFacts;
 use loadline_model::{Column, TestRecord};
 use loadline_workload::CATALOGUE;
-use serde::Serialize;
 
 pub const THROUGHPUT: &Column = column::COMMIT_THROUGHPUT_TPS;
 /// Latency in a closed loop, ms.
@@ -79,28 +79,6 @@ pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
     first.filter(measured).unwrap_or(THROUGHPUT)
 }
 
-/// A figure that platforms are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(into = "&'static Column")]
-pub struct Metric {
-    pub column: &'static Column,
-    /// Whether more is better.
-    pub higher_is_better: bool,
-}
-
-impl Metric {
-    /// The figure of `column`.
-    pub fn new(column: &'static Column) -> Metric {
-        Metric { column, higher_is_better: higher_is_better(column) }
-    }
-}
-
-impl From<Metric> for &'static Column {
-    fn from(metric: Metric) -> &'static Column {
-        metric.column
-    }
-}
-
 /// Figures that log writers are compared by, in the order of their table.
 const OF_LOG: [&Column; 6] = [
     column::COMMIT_THROUGHPUT_TPS,
@@ -113,22 +91,17 @@ const OF_LOG: [&Column; 6] = [
 
 /// Figures that tests of `group` with the KPIs `kpis` are compared by: the KPIs first, then the times, or the figures of the log
 /// for log writers. Of an open loop, in which throughput is given, the response time comes before all.
-pub fn metrics(group: &str, kpis: &[String], open_loop: bool) -> Vec<Metric> {
+pub fn metrics(group: &str, kpis: &[String], open_loop: bool) -> Vec<&'static Column> {
     let log = kpis.is_empty() || group == "log-writer";
     let time = |c: &'static Column| if c == LATENCY && !log { MEAN_TIME } else { c };
     let own = kpis.iter().filter_map(|id| column(id)).map(time).filter(|c| !PROOFS.contains(c));
     let more = if log { &OF_LOG[..] } else { &TIMES[..] };
-    let mut out: Vec<&'static Column> = Vec::new();
-    for column in own.chain(more.iter().copied()) {
-        if !out.contains(&column) {
-            out.push(column);
-        }
-    }
+    let mut out = distinct(own.chain(more.iter().copied()));
     if log {
         // In the order of the log-writer table, not of the KPIs.
         out.sort_by_key(|c| OF_LOG.iter().position(|k| k == c).unwrap_or(OF_LOG.len()));
     }
-    open_loop.then_some(RESPONSE).into_iter().chain(out).map(Metric::new).collect()
+    open_loop.then_some(RESPONSE).into_iter().chain(out).collect()
 }
 
 #[cfg(test)]
@@ -149,9 +122,8 @@ mod tests {
 
     #[test]
     fn kpis_are_compared_before_the_times() {
-        let columns = |group: &str, kpis: &[&Column]| -> Vec<&Column> {
-            let kpis: Vec<String> = kpis.iter().map(|k| k.id.to_owned()).collect();
-            metrics(group, &kpis, false).iter().map(|m| m.column).collect()
+        let columns = |group: &str, kpis: &[&Column]| {
+            metrics(group, &kpis.iter().map(|k| k.id.to_owned()).collect::<Vec<_>>(), false)
         };
         let reads = columns(
             "storage",

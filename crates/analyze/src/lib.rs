@@ -25,7 +25,6 @@ pub mod within;
 pub use bound::{Bound, BoundBy, bound, bound_of_sweep, fill_bounded_by};
 pub use compare::{Comparison, Factor, Platform, compare};
 pub use kept::{Disturbed, kept_test};
-pub use kpi::Metric;
 pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};
 pub use sweep::{LoadLine, Saturation, Sweep, SweepPoint, sweeps};

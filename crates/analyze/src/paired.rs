@@ -17,7 +17,6 @@ pub mod simulated;
 pub mod verdict;
 
 pub use discovery::{Answer, Family, Question, judge};
-pub use looks::Looks;
 pub use order::order;
 pub use ratio::{PairedEstimate, paired_difference, paired_ratio};
 pub use verdict::Verdict;

@@ -16,9 +16,7 @@
 
 use crate::stats::student_t_975;
 
-/// Looks of the bisection.
 const BISECTIONS: usize = 6;
-/// Looks of a row.
 const ROW: usize = 5;
 /// Looks of a search.
 pub const LOOKS: usize = BISECTIONS + 2 * ROW;
@@ -33,7 +31,6 @@ const MOST_MARGIN: f64 = 2.0;
 /// So many times the margin of the next look is a drop.
 const DROP: f64 = 2.0;
 
-/// A window at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Look {
     rate: f64,
@@ -47,7 +44,6 @@ pub struct FoundRate {
     pub rate: f64,
     /// 95 % confidence interval of it. 0 and the highest rate of the search if the looks do not bound it.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 

@@ -49,14 +49,12 @@ const FIRST_TOOTH: f64 = 0.25;
 const COARSE: f64 = 16.0;
 /// Frequencies per 1/range near the best one.
 const FINE: f64 = 160.0;
-/// Most frequencies of a search.
 const MOST_FREQUENCIES: f64 = 6000.0;
 const SEED: u64 = 0x6c6f_6164_6c69_6e65;
 
 /// Shape of commit time over redo since the last commit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "shape")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Shape {
     /// It rises and falls sharply, periodically.
     Sawtooth {

@@ -10,12 +10,10 @@ pub(crate) const POSSIBLE: f64 = 7.35;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether `value` is in it.
     pub fn contains(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -25,7 +23,6 @@ impl Interval {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     pub mean: f64,
-    /// Sample size.
     pub n: usize,
     /// Sample standard deviation (divisor n − 1); `None` for a single value.
     pub sd: Option<f64>,
@@ -57,9 +54,7 @@ pub struct Ratio {
     pub value: f64,
     /// 95 % confidence interval; `None` if a side has a single value.
     pub interval: Option<Interval>,
-    /// Sample size of the numerator.
     pub n_numerator: usize,
-    /// Sample size of the denominator.
     pub n_denominator: usize,
 }
 

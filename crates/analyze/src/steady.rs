@@ -17,7 +17,6 @@ pub const OUTAGE_S: f64 = 0.5;
 pub const LOOK_EVERY: usize = 5;
 /// Looks without a trend, one after the other, after which throughput is steady.
 pub const LOOKS: usize = 5;
-/// Values at the first look.
 pub const FIRST_LOOK: usize = 50;
 /// From so many standard errors on the trend of a look is one: 40 %, two-sided. One look sees much that is none, and all of
 /// [`LOOKS`] rarely miss one.

@@ -91,7 +91,6 @@ impl SweepPoint {
         Some(self.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0)
     }
 
-    /// Throughput, tps.
     pub fn throughput(&self) -> Option<&Estimate> {
         self.figure(THROUGHPUT)
     }
@@ -99,12 +98,6 @@ impl SweepPoint {
     /// Mean latency, ms: response time in an open loop, else transaction time.
     pub fn latency_ms(&self) -> Option<f64> {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
-    }
-
-    /// Qualification of its figures, in words: causes that disturbed its tests, options that keep them valid (`kept by --allow-cached: cached,
-    /// not the device's figures`), or the tool that they are imported from.
-    pub fn kept(&self) -> Option<String> {
-        self.kept.says()
     }
 }
 
@@ -116,7 +109,6 @@ pub const FLAT: f64 = 0.05;
 /// for jobs hold its values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum Saturation {
     /// The highest job count gave no more throughput, or hardly more (see [`FLAT`]).
     Saturated { peak_jobs: u32 },
@@ -134,7 +126,6 @@ pub enum Saturation {
 /// Where the load line lies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "basis")]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum LoadLine {
     /// The highest job count whose mean latency meets the objective.
     Objective {
@@ -170,7 +161,6 @@ pub enum LoadLine {
 }
 
 impl Sweep {
-    /// Whether it goes over jobs.
     pub fn over_jobs(&self) -> bool {
         self.over == JOBS
     }

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 pub struct Bucket {
     /// Bound is 2^`power` µs.
     pub power: u32,
-    /// Number of latencies.
     pub count: u64,
     /// Share of all, %.
     pub share_pct: f64,
@@ -40,7 +39,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts `latencies` by bucket.
     pub fn from_latencies(latencies: &Latencies) -> Counts {
         let mut all = Counts::default();
         for value in latencies.histogram().iter_recorded() {
@@ -53,12 +51,10 @@ impl Counts {
         all
     }
 
-    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Counts) {
         other.counts.iter().enumerate().for_each(|(power, n)| *self.at(power) = self.at(power).saturating_add(*n));
     }
 
-    /// Number of latencies.
     pub fn count(&self) -> u64 {
         self.counts.iter().copied().fold(0, u64::saturating_add)
     }

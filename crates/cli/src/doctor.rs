@@ -8,6 +8,7 @@ use loadline_database::{Privilege, Target, TargetKind, Use, Work, is_temporary, 
 use loadline_load::server_of;
 use loadline_model::disturbance::measured_by;
 use loadline_model::format;
+use loadline_model::group::grouped;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Column, Driver, Finding, Severity, column};
 use loadline_report::Format;
@@ -76,16 +77,11 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 
 /// One finding for all figures that are missing for the same reason.
 fn missing_figures(target: &dyn Target, kind: &TargetKind) -> impl Iterator<Item = Finding> {
-    let mut missing: Vec<(String, Vec<String>)> = Vec::new();
     // What the database never has is no surprise of this server.
     let of_database = |column: &Column| column.source(kind.source_key).is_some();
-    for (column, reason) in target.absent_columns().into_iter().filter(|(column, _)| of_database(column)) {
-        match missing.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, titles)) => titles.push(column.heading()),
-            None => missing.push((reason, vec![column.heading()])),
-        }
-    }
-    missing.into_iter().map(|(reason, titles)| {
+    let missing = target.absent_columns().into_iter().filter(|(column, _)| of_database(column));
+    grouped(missing, |(_, reason)| reason.clone()).into_iter().map(|(reason, of)| {
+        let titles: Vec<String> = of.iter().map(|(column, _)| column.heading()).collect();
         let subject = format!("figure{} {}", if titles.len() > 1 { "s" } else { "" }, titles.join(", "));
         Finding::new("figure", Severity::Warning, subject, "–", reason)
     })

@@ -20,8 +20,7 @@ use crate::target::run_folder;
 /// The page of test number `test` of a stored run, without what other tests share.
 fn period(stored: &StoredRun, data: &RunData, test: u32) -> Result<Period, Failure> {
     let missing = || Failure::usage(format!("run {} has no test {test}", stored.id()));
-    let (snapshots, series, activity) = (stored.snapshots(test)?, stored.series(test)?, stored.activity(test)?);
-    Period::of_test(data, test, &snapshots, series, activity).ok_or_else(missing)
+    loadline_live::period(stored, data, test)?.ok_or_else(missing)
 }
 
 /// `--test`: the page of tests of one run.

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
 
+use loadline_live::read_run;
 use loadline_model::format::did_you_mean;
 use loadline_report::RunData;
 use loadline_run::references::find;
-use loadline_store::{StoredRun, notes};
+use loadline_store::StoredRun;
 
 use crate::exit::Failure;
 use crate::output;
@@ -20,13 +21,7 @@ pub(crate) const PREFIX: &str = "reference:";
 
 /// Everything about a stored run; its warnings are those of the data.
 pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
-    let mut stored = StoredRun::open(path)?;
-    let warnings = std::mem::take(&mut stored.warnings);
-    let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
-    data.notes = notes(stored.path())?;
-    for test in stored.records.iter().map(|r| r.test) {
-        data.add(test, &stored.series(test)?, &stored.histograms(test)?);
-    }
+    let (stored, data) = read_run(path)?;
     if let Some(published) = &data.published {
         output::say(&format!("{}: {}", stored.id(), published.source));
     }

@@ -53,7 +53,6 @@ impl Tool {
 
 /// A file to import.
 pub struct Source<'a> {
-    /// Name, for messages.
     pub name: String,
     pub input: Box<dyn BufRead + 'a>,
 }

@@ -6,6 +6,7 @@ mod parquet;
 
 use loadline_model::column::{COLUMNS, Cell, VALID};
 use loadline_model::format::{Format, csv_line};
+use loadline_model::group::distinct;
 use loadline_model::{Column, Latencies, Letter, Series, TestRecord};
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -156,16 +157,12 @@ fn cell(cell: Cell, kind: Kind) -> Value {
 }
 
 fn series_table(tests: &[TestData]) -> Table {
-    let mut own: Vec<(&str, Kind)> = Vec::new();
-    for id in tests.iter().flat_map(|t| &t.series.columns) {
-        if !own.iter().any(|(known, _)| known == id) {
-            own.push((id.as_str(), Kind::Number));
-        }
-    }
+    let ids = distinct(tests.iter().flat_map(|t| &t.series.columns));
+    let own: Vec<(&str, Kind)> = ids.iter().map(|id| (id.as_str(), Kind::Number)).collect();
     let mut table = Table::of_parts("series", &own);
     for TestData { record, series, .. } in tests {
-        let at = |(id, _): &(&str, Kind)| series.columns.iter().position(|known| known == id);
-        let at: Vec<Option<usize>> = own.iter().map(at).collect();
+        let at = |id: &&String| series.columns.iter().position(|known| known == *id);
+        let at: Vec<Option<usize>> = ids.iter().map(at).collect();
         for row in &series.rows {
             table.push(record, at.iter().map(|at| json!(at.and_then(|at| row.get(at).copied().flatten()))));
         }

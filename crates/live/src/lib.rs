@@ -13,4 +13,5 @@ pub mod serve;
 mod terminal;
 mod watch;
 
+pub use serve::{period, read_run};
 pub use watch::{Ended, WatchError, WatchOptions, watch};

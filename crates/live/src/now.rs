@@ -14,7 +14,6 @@ use loadline_report::LiveRun;
 use loadline_store::{StoreError, Tail, histograms, is_written, parse_rfc3339, read_manifest};
 
 const MOST_SECONDS: usize = 600;
-/// Seconds shown, the newest.
 const SHOWN_SECONDS: usize = 120;
 const MOST_WARNINGS: usize = 5;
 /// Newest tests of which latencies are read at a time.

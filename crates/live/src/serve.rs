@@ -24,6 +24,7 @@ use access::Access;
 use http::{Answer, Request};
 use pages::PageError;
 use runs::{RunError, Runs};
+pub use runs::{period, read_run};
 
 use crate::now::{Follower, Now};
 
@@ -165,7 +166,6 @@ fn accept(served: &Arc<Served>, listener: &TcpListener) {
     }
 }
 
-/// Answers the request on `stream`.
 fn answer(served: &Arc<Served>, mut stream: TcpStream) {
     let (answer, with_body) = match http::read(&mut stream) {
         Ok(None) => return,

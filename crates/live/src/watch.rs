@@ -1,13 +1,13 @@
 //! `loadline watch`: the loop that looks once a second and draws.
 
 use std::io::{IsTerminal as _, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use loadline_model::manifest::RunState;
-use loadline_store::{clock_s, parse_rfc3339, read_manifest, runs_in};
+use loadline_store::{clock_s, id, parse_rfc3339, read_manifest, runs_in};
 
 use crate::now::{Follower, Now, newest};
 use crate::plain::Said;
@@ -28,7 +28,6 @@ pub struct WatchOptions {
     pub newest_in: Option<PathBuf>,
     /// Lines of text in any case.
     pub plain: bool,
-    /// Whether colours are allowed.
     pub colours: bool,
     /// Set when watching shall end.
     pub stop: Arc<AtomicBool>,
@@ -72,12 +71,6 @@ pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, Watch
     }
     let terminal = Terminal::new(options.colours).map_err(WatchError::Terminal)?;
     screens(&terminal, &mut watched, &options.stop).map_err(WatchError::Terminal)
-}
-
-/// The run's id: the name of its folder.
-fn name(run: &Path) -> String {
-    let absolute = std::fs::canonicalize(run).unwrap_or_else(|_| run.to_owned());
-    absolute.file_name().map_or_else(|| run.display().to_string(), |n| n.to_string_lossy().into_owned())
 }
 
 /// Watched runs: one, or the newest of a folder, from one to the next.
@@ -158,7 +151,7 @@ fn lines(watched: &mut Watched, out: &mut dyn Write, stop: &AtomicBool) -> std::
 fn screens(terminal: &Terminal, watched: &mut Watched, stop: &AtomicBool) -> std::io::Result<Ended> {
     loop {
         watched.look();
-        let name = name(watched.follower.path());
+        let name = id(watched.follower.path());
         let size = Terminal::size();
         terminal.show(&screen::draw(watched.follower.now(), &name, clock_s(), size.0, size.1))?;
         let next = Instant::now() + LOOK_EVERY;

@@ -11,6 +11,7 @@ mod feature;
 pub mod finding;
 mod forced;
 pub mod format;
+pub mod group;
 pub mod histogram;
 pub mod imported;
 pub mod keys;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::Driver;
+use crate::group::distinct;
 
 /// Letter of a variant: A is the first, which all others are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -196,16 +197,8 @@ impl Paired {
     /// The levels of replication, and the one-way delays, ms: each once, in order.
     #[must_use]
     pub fn levels_and_delays(&self) -> (Vec<&str>, Vec<f64>) {
-        let (mut levels, mut delays) = (Vec::new(), Vec::new());
-        for point in self.variants.iter().filter_map(|variant| variant.level.as_ref()) {
-            if !levels.contains(&point.level.as_str()) {
-                levels.push(point.level.as_str());
-            }
-            if !delays.contains(&point.delay_ms) {
-                delays.push(point.delay_ms);
-            }
-        }
-        (levels, delays)
+        let points = || self.variants.iter().filter_map(|variant| variant.level.as_ref());
+        (distinct(points().map(|point| point.level.as_str())), distinct(points().map(|point| point.delay_ms)))
     }
 
     /// Name of `variant` in tables and charts.

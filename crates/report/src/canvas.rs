@@ -11,7 +11,6 @@ use crate::escape::Text;
 /// Number of colours and markers before they repeat.
 pub(crate) const COLOURS: usize = 6;
 pub(crate) const CHAR: f64 = 6.1;
-/// Width of a character of a title.
 const TITLE_CHAR: f64 = 7.0;
 
 /// A place in pixels, with one decimal at most.
@@ -147,7 +146,6 @@ pub(crate) fn digits(value: f64) -> String {
     }
 }
 
-/// Width of the longest of `names`.
 pub(crate) fn longest(names: &[String]) -> f64 {
     names.iter().map(|name| name.chars().count()).max().unwrap_or(1) as f64 * CHAR
 }

@@ -5,6 +5,7 @@ use loadline_model::format::{self, Format, nearest};
 use loadline_model::{Column, Table, TestRecord};
 
 use crate::ReportError;
+use crate::words::distinct;
 
 /// The columns named by `ids`; `None` without `ids`.
 pub(crate) fn chosen(ids: Option<&[String]>) -> Result<Option<Vec<&'static Column>>, ReportError> {
@@ -34,13 +35,7 @@ pub(crate) fn of_files<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Vec
     if groups.is_empty() {
         groups.push("");
     }
-    let mut out: Vec<&'static Column> = Vec::new();
-    for column in groups.iter().flat_map(|g| Table::for_group(g).file_columns()) {
-        if !out.iter().any(|c| c.id == column.id) {
-            out.push(column);
-        }
-    }
-    out
+    distinct(groups.iter().flat_map(|g| Table::for_group(g).file_columns()))
 }
 
 /// `n` (in the column's stored unit) in the format of the column.

@@ -3,6 +3,7 @@
 pub(crate) mod machine;
 
 use loadline_analyze::compare::ComparedAt;
+use loadline_analyze::kpi::higher_is_better;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
 use loadline_analyze::stats::Interval;
@@ -182,7 +183,7 @@ pub(crate) fn beyond(interval: Interval, share: f64) -> bool {
 
 /// The rows of a workload at each job count.
 fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
-    let Some(main) = comparison.metrics.first().map(|metric| metric.column) else { return Vec::new() };
+    let Some(main) = comparison.metrics.first().copied() else { return Vec::new() };
     // A swept value is no number of jobs.
     let nodes = comparison.nodes.map_or_else(String::new, |n| format!(" nodes={n}"));
     let workload = comparison.workload.clone() + &nodes;
@@ -217,7 +218,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
             rows.push(refused(place(at), &row.refused.clone().unwrap_or_else(unknown)));
         }
         rows.extend(row.factors.iter().map(|factor| {
-            let is_main = factor.metric.column == main;
+            let is_main = factor.metric == main;
             let shown = of_factor(place(at), factor, is_main, margin);
             let caveat = if is_main { row.caveat.clone() } else { None };
             Shown { but: caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}")), ..shown }
@@ -229,7 +230,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
 }
 
 fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: bool, margin: f64) -> Shown {
-    let more = factor.metric.higher_is_better;
+    let more = higher_is_better(factor.metric);
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
     let interval = factor.factor.interval.or(factor.within).map(turned);
@@ -239,7 +240,7 @@ fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: boo
         workload,
         jobs,
         arm: None,
-        column: factor.metric.column,
+        column: factor.metric,
         main,
         sides: Some((factor.base, factor.other)),
         ratio: Some(factor.other / factor.base),

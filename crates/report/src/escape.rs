@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 use crate::text::is_unseen;
 
@@ -65,59 +65,31 @@ pub(crate) fn markdown(text: &str) -> String {
 /// Notes in Markdown (CommonMark) as HTML, every text escaped: without raw HTML, pictures, and links to anything but web and mail.
 /// Headings are below those of a section.
 pub(crate) fn notes_as_html(markdown: &str) -> String {
-    let mut out = String::new();
+    let below = |level| if level < HeadingLevel::H3 { HeadingLevel::H4 } else { HeadingLevel::H5 };
     let mut links: Vec<bool> = Vec::new();
-    let mut cell = "td";
-    for event in Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH) {
-        out += &match event {
+    let events = Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
+    let safe = events.filter_map(|event| {
+        let html = match event {
             Event::Start(Tag::Link { dest_url, .. }) => {
                 let safe = ["https://", "http://", "mailto:"].iter().any(|s| dest_url.to_lowercase().starts_with(s));
                 links.push(safe);
-                if safe { format!("<a href=\"{}\" rel=\"noreferrer\">", Text(&dest_url)) } else { String::new() }
+                safe.then(|| format!("<a href=\"{}\" rel=\"noreferrer\">", Text(&dest_url)))?
             }
-            Event::End(TagEnd::Link) if links.pop() == Some(true) => "</a>".to_owned(),
-            Event::Start(Tag::List(Some(first))) => format!("<ol start=\"{first}\">"),
-            Event::Start(Tag::TableHead) => {
-                cell = "th";
-                "<thead><tr>".to_owned()
-            }
-            Event::End(TagEnd::TableHead) => {
-                cell = "td";
-                "</tr></thead>".to_owned()
-            }
-            Event::Start(tag) => name(&tag.to_end(), cell).map_or_else(String::new, |name| format!("<{name}>")),
-            Event::End(tag) => name(&tag, cell).map_or_else(String::new, |name| format!("</{name}>")),
+            Event::End(TagEnd::Link) => links.pop().filter(|safe| *safe).map(|_| "</a>".to_owned())?,
+            // A picture is its text: a report asks for nothing from the network.
+            Event::Start(Tag::Image { .. }) | Event::End(TagEnd::Image) => return None,
+            Event::Start(Tag::Heading { level, .. }) => format!("<{}>", below(level)),
+            Event::End(TagEnd::Heading(level)) => format!("</{}>\n", below(level)),
             Event::Code(text) => format!("<code>{}</code>", Text(&text)),
             // Raw HTML is shown as it was written.
             Event::Text(text) | Event::Html(text) | Event::InlineHtml(text) => Text(&text).to_string(),
-            Event::SoftBreak => "\n".to_owned(),
-            Event::HardBreak => "<br>".to_owned(),
-            Event::Rule => "<hr>".to_owned(),
-            _ => String::new(),
+            other => return Some(other),
         };
-    }
+        Some(Event::InlineHtml(html.into()))
+    });
+    let mut out = String::new();
+    html::push_html(&mut out, safe);
     out
-}
-
-fn name(tag: &TagEnd, cell: &'static str) -> Option<&'static str> {
-    Some(match tag {
-        TagEnd::TableCell => cell,
-        TagEnd::Paragraph => "p",
-        TagEnd::Heading(HeadingLevel::H1 | HeadingLevel::H2) => "h4",
-        TagEnd::Heading(_) => "h5",
-        TagEnd::BlockQuote(_) => "blockquote",
-        TagEnd::CodeBlock | TagEnd::HtmlBlock => "pre",
-        TagEnd::List(true) => "ol",
-        TagEnd::List(false) => "ul",
-        TagEnd::Item => "li",
-        TagEnd::Emphasis => "em",
-        TagEnd::Strong => "strong",
-        TagEnd::Strikethrough => "del",
-        TagEnd::Table => "table",
-        TagEnd::TableRow => "tr",
-        // A picture is its text: a report asks for nothing from the network.
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

@@ -1,64 +1,39 @@
 //! The JSON report: manifests and records as stored, and a computed summary.
 
-use std::collections::BTreeMap;
-
 use loadline_analyze::{Sweep, bound_of_sweep};
-use loadline_model::facts::{Fact, facts};
-use loadline_model::{Manifest, TestRecord, Validity};
-use serde::Serialize;
+use loadline_model::facts::facts;
+use loadline_model::{TestRecord, Validity};
 use serde_json::{Value, json};
 
 use crate::content::{self, kept_tests, waits_of};
 use crate::platform_run::{PlatformRun, Scan, by_variant, comparisons, sides};
+use crate::templates::stored;
 use crate::{Options, ReportError, RunData};
 
 /// Version of the layout below.
 const REPORT_SCHEMA: u32 = 3;
 
-#[derive(Serialize)]
-struct Report<'a> {
-    schema: u32,
-    runs: Vec<Run<'a>>,
-    summary: Value,
-}
-
-#[derive(Serialize)]
-struct Run<'a> {
-    label: &'a str,
-    manifest: &'a Manifest,
-    tests: Vec<Test<'a>>,
-    warnings: &'a [String],
-    /// In Markdown, by workload; of the whole run under the empty name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    notes: &'a BTreeMap<String, String>,
-    facts: Vec<Fact>,
-}
-
-/// A test as it is stored, and what its checks say of it.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Test<'a> {
-    Measured {
-        validity: Validity,
-        tries: u32,
-        #[serde(flatten)]
-        record: &'a TestRecord,
-    },
-    /// A test whose `valid` is null.
-    Imported(Value),
-}
-
-impl<'a> Test<'a> {
-    fn new(record: &'a TestRecord) -> Result<Test<'a>, ReportError> {
-        if let Some(validity) = record.validity() {
-            return Ok(Test::Measured { validity, tries: record.tries, record });
-        }
-        let mut value = serde_json::to_value(record)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.insert("valid".to_owned(), Value::Null);
-        }
-        Ok(Test::Imported(value))
+/// A test as it is stored, and what its checks say of it; nothing is valid of an imported one.
+fn test(record: &TestRecord) -> Value {
+    let mut test = stored(record);
+    match record.validity() {
+        Some(validity) => (test["validity"], test["tries"]) = (json!(validity), json!(record.tries)),
+        None => test["valid"] = Value::Null,
     }
+    test
+}
+
+/// A run as it is stored. Notes are in Markdown, by workload; of the whole run under the empty name.
+fn run(side: &PlatformRun<'_>) -> Value {
+    let RunData { manifest, records, warnings, notes, .. } = side.run;
+    let tests: Vec<Value> = records.iter().map(test).collect();
+    let (facts, manifest) = (facts(manifest), stored(manifest));
+    let mut run =
+        json!({ "label": side.label, "manifest": manifest, "tests": tests, "warnings": warnings, "facts": facts });
+    if !notes.is_empty() {
+        run["notes"] = json!(notes);
+    }
+    run
 }
 
 /// The object, indented, with a final line break.
@@ -71,22 +46,10 @@ pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, Repo
     let records = || runs.iter().flat_map(|r| &r.records);
     let count = |of: Option<Validity>| records().filter(|r| r.validity() == of).count();
     let of_sweeps = sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep)));
-    let report = Report {
-        schema: REPORT_SCHEMA,
-        runs: sides
-            .iter()
-            .map(|s| {
-                Ok(Run {
-                    label: &s.label,
-                    manifest: &s.run.manifest,
-                    tests: s.run.records.iter().map(Test::new).collect::<Result<_, _>>()?,
-                    warnings: &s.run.warnings,
-                    notes: &s.run.notes,
-                    facts: facts(&s.run.manifest),
-                })
-            })
-            .collect::<Result<_, ReportError>>()?,
-        summary: json!({
+    let report = json!({
+        "schema": REPORT_SCHEMA,
+        "runs": sides.iter().map(run).collect::<Vec<_>>(),
+        "summary": {
             "tests": records().count(),
             "valid": count(Some(Validity::Valid)),
             "disturbed": count(Some(Validity::Disturbed)),
@@ -95,23 +58,21 @@ pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, Repo
             "imported": count(None),
             // Tests that are valid only by an option: see [`TestRecord::kept_by`].
             "kept_by_option": kept_tests(records()).map_or(0, |(n, _)| n),
-            "sweeps": of_sweeps.collect::<Result<Vec<Value>, ReportError>>()?,
+            "sweeps": of_sweeps.collect::<Vec<_>>(),
             "scans": sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect::<Vec<_>>(),
-            "comparisons": serde_json::to_value(comparisons(&sides, options.across_drivers))?,
+            "comparisons": stored(&comparisons(&sides, options.across_drivers)),
             "load_study": load_study,
             "prices": prices,
             "waits": sides.iter().flat_map(waits_of).collect::<Vec<_>>(),
-        }),
-    };
-    let mut text = serde_json::to_string_pretty(&report)?;
-    text.push('\n');
-    Ok(text)
+        },
+    });
+    Ok(serde_json::to_string_pretty(&report)? + "\n")
 }
 
 /// A sweep with its peak, in the unit of column `rate`, at `peak_at` jobs or at this value of the swept column `over`.
-fn sweep_summary(side: &PlatformRun<'_>, sweep: &Sweep) -> Result<Value, ReportError> {
-    let peak = sweep.peak();
-    let mut summary = json!({
+fn sweep_summary(side: &PlatformRun<'_>, sweep: &Sweep) -> Value {
+    let (mut summary, peak) = (stored(sweep), sweep.peak());
+    let more = json!({
         "label": side.label,
         "peak_jobs": peak.map(|p| p.jobs),
         "peak_throughput_tps": peak.and_then(|p| p.throughput()).map(|t| t.mean),
@@ -121,10 +82,10 @@ fn sweep_summary(side: &PlatformRun<'_>, sweep: &Sweep) -> Result<Value, ReportE
         "load_line": sweep.load_line(side.run.manifest.plan.latency_objective_ns()),
         "bound": bound_of_sweep(sweep, &side.run.records),
     });
-    if let (Some(all), Value::Object(own)) = (summary.as_object_mut(), serde_json::to_value(sweep)?) {
-        all.extend(own);
+    if let (Value::Object(all), Value::Object(more)) = (&mut summary, more) {
+        all.extend(more);
     }
-    Ok(summary)
+    summary
 }
 
 /// A scan of commit time over redo; its points are `sizes` of the test.

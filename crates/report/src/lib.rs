@@ -160,7 +160,6 @@ pub struct Options {
     pub paper: bool,
     /// Only this one of [`TABLES`], of raw values, as CSV or JSON.
     pub table: Option<String>,
-    /// Prices of the platforms.
     pub prices: Option<Prices>,
 }
 

@@ -17,7 +17,7 @@ use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::words::{unit, validities};
+use crate::words::{distinct, unit, validities};
 use crate::{templates, text};
 
 const MOST_TESTS: usize = 12;
@@ -151,13 +151,8 @@ pub fn live_text(run: &LiveRun<'_>, width: usize) -> String {
 
 /// The run as one table for a terminal of `width` × `height` characters: what it does, a line for each workload, and how it stands.
 pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
-    let mut codes: Vec<&str> = Vec::new();
-    let under_way = run.test.map(|test| test.workload.as_str());
-    for code in run.records.iter().map(|r| r.workload.as_str()).chain(under_way).chain(run.to_come.iter().copied()) {
-        if !codes.contains(&code) {
-            codes.push(code);
-        }
-    }
+    let begun = run.records.iter().map(|r| &r.workload).chain(run.test.map(|test| &test.workload));
+    let codes: Vec<&str> = distinct(begun.map(String::as_str).chain(run.to_come.iter().copied()));
     // Heading, rule, and the sentences around the table.
     let most = height.saturating_sub(8).max(1);
     let at = run.workload().and_then(|code| codes.iter().position(|c| *c == code)).unwrap_or(0);

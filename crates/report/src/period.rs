@@ -31,7 +31,6 @@ pub struct Period {
     label: String,
     title: String,
     subtitle: String,
-    /// The test, if it is one.
     record: Option<TestRecord>,
     remarks: Vec<String>,
     /// Counters at its start and end, and the time between them, s; `None` if they could not be read.

@@ -190,7 +190,6 @@ pub(crate) fn scanned(sides: &[PlatformRun<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.clone()))
 }
 
-/// Codes of all workloads of group `group`.
 pub(crate) fn workloads_of(sides: &[PlatformRun<'_>], group: &str) -> Vec<String> {
     let of_group = sides.iter().flat_map(|s| &s.run.records).filter(|r| r.group == group);
     distinct(of_group.map(|r| r.workload.clone()))

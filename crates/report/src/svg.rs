@@ -26,7 +26,6 @@ pub(crate) struct ChartLine {
     pub(crate) hollow: Vec<ChartPoint>,
     /// Number of the colour and marker.
     pub(crate) colour: usize,
-    /// Opacity, 0…1.
     pub(crate) opacity: f64,
     /// Whether the line is dashed, for refused tests.
     pub(crate) dashed: bool,

@@ -94,7 +94,6 @@ fn markdown(document: &Document) -> String {
     page
 }
 
-/// Text of the template `name` with `context`.
 pub(crate) fn render(name: &str, context: impl Serialize) -> String {
     with(|environment| environment.get_template(name)?.render(context))
 }

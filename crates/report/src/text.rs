@@ -249,7 +249,6 @@ pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// `text` wrapped at `width`, each line with `indent`.
 pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::Platform;
 use loadline_analyze::compare::history::{History, histories};
+use loadline_analyze::kpi::higher_is_better;
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::paired::{Verdict, percent};
 use loadline_analyze::trend::{Change, LEAST_RUNS, judge};
@@ -50,7 +51,7 @@ const COLUMNS: [Named<Series>; 21] = [
     ("driver", |s| s.history.sweep.driver.to_string().into()),
     ("swept", |s| s.swept().map(|(id, value)| format!("{id}={value}")).into()),
     ("jobs", |s| s.history.jobs.into()),
-    ("figure", |s| s.history.metric.column.id.into()),
+    ("figure", |s| s.history.metric.id.into()),
     ("runs", |s| s.history.points.len().into()),
     ("left_out", |s| s.history.left_out.len().into()),
     ("verdict", |s| s.verdict().into()),
@@ -77,7 +78,7 @@ impl Series {
     }
 
     fn verdict(&self) -> &'static str {
-        match self.newest().map(|c| (c.ratio > 1.0) == self.history.metric.higher_is_better) {
+        match self.newest().map(|c| (c.ratio > 1.0) == higher_is_better(self.history.metric)) {
             None if self.changes.is_none() => "too_short",
             None => "no_change",
             Some(true) => "faster",
@@ -104,9 +105,9 @@ impl Series {
     /// The figure over the runs, with the levels that were found; `None` of a single run.
     fn chart(&self, name: &str) -> Option<Chart> {
         let History { points, metric, .. } = &self.history;
-        let scale = scale(metric.column);
+        let scale = scale(metric);
         let point = |(at, (run, figure)): (usize, &(String, f64))| {
-            let tip = format!("{run}: {} {}", value(metric.column, *figure), metric.column.unit);
+            let tip = format!("{run}: {} {}", value(metric, *figure), metric.unit);
             ChartPoint { x: at as f64 + 1.0, y: figure * scale, bar: None, tip }
         };
         let steps = self.changes().iter().flat_map(|c| [c.before, c.after].map(|y| (c.at as f64 + 0.5, y * scale)));
@@ -116,8 +117,8 @@ impl Series {
             fit.push((points.len() as f64, last));
         }
         let line = ChartLine { points: points.iter().enumerate().map(point).collect(), fit, ..ChartLine::default() };
-        let title = format!("{name}: {}", metric.column.title);
-        let labels = ["runs, the oldest first".to_owned(), heading_of(metric.column, false)];
+        let title = format!("{name}: {}", metric.title);
+        let labels = ["runs, the oldest first".to_owned(), heading_of(metric, false)];
         let chart = svg::Chart::of_lines(title, labels, vec![line], (400.0, 230.0));
         let chart = svg::Chart { markers: true, whole_x: true, unnamed: true, ..chart };
         if points.len() > 1 { chart.drawn() } else { None }
@@ -151,7 +152,7 @@ impl<'a> Trended<'a> {
     pub fn slower_by(&self, share: f64) -> Vec<String> {
         let shown = self.series.iter().filter(|s| s.history.main).filter_map(|s| {
             let change = s.newest().filter(|c| c.interval.is_some_and(|i| beyond(i, share)))?;
-            let slower = verdict_of(change.interval, s.history.metric.higher_is_better, 0.0) == Verdict::Slower;
+            let slower = verdict_of(change.interval, higher_is_better(s.history.metric), 0.0) == Verdict::Slower;
             slower.then(|| self.says(s, change))
         });
         shown.collect()
@@ -182,7 +183,7 @@ impl<'a> Trended<'a> {
 
     /// `LGWR-LAT1, 1 job: Commit throughput is 0.800 (95 %: 0.784 to 0.812) of what it was, …`.
     fn says(&self, s: &Series, c: &Change) -> String {
-        let column = s.history.metric.column;
+        let column = s.history.metric;
         let interval =
             c.interval.map(|i| format!(" ({} %: {} to {})", percent(c.confidence), ratio(i.low), ratio(i.high)));
         let interval = interval.unwrap_or_default();

@@ -1,5 +1,7 @@
 //! Words for columns and points of a sweep: the same in tables, charts and sentences.
 
+pub(crate) use loadline_model::group::{distinct, grouped};
+
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
 use loadline_model::column::{self, column};
@@ -164,30 +166,6 @@ pub(crate) fn tests_named(tests: &[u32]) -> String {
 /// `is`, or `are` of several.
 pub(crate) fn are(n: usize) -> &'static str {
     if n == 1 { "is" } else { "are" }
-}
-
-/// `items` without repetitions, in order of first appearance.
-pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut out: Vec<T> = Vec::new();
-    for item in items {
-        if !out.contains(&item) {
-            out.push(item);
-        }
-    }
-    out
-}
-
-/// `items` by what `key` makes of them, in order of first appearance.
-pub(crate) fn grouped<T, K: PartialEq>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
-    let mut out: Vec<(K, Vec<T>)> = Vec::new();
-    for item in items {
-        let key = key(&item);
-        match out.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, of)) => of.push(item),
-            None => out.push((key, vec![item])),
-        }
-    }
-    out
 }
 
 /// Texts with what they are about, by text; texts that differ only in numbers are one.

@@ -34,7 +34,7 @@ pub use atomic::write_report;
 pub use error::StoreError;
 pub use folder::{NativeFile, RunFolder, TestOutput};
 pub use hlog::{Interval, histogram_log};
-pub use layout::runs_in;
+pub use layout::{id, runs_in};
 pub use live::{LiveFile, Tail, clock_s, is_written};
 pub use notes::{add_note, notes};
 pub use stored::{StoredRun, histograms, read_manifest};

@@ -27,7 +27,6 @@ pub(crate) const TABLE: &str = "table";
 pub(crate) type Graded = (&'static str, Severity);
 
 #[derive(Debug, Clone, PartialEq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Finding {
     pub severity: Severity,
     pub table: String,
@@ -67,7 +66,6 @@ macro_rules! texts {
     ($doc:literal $name:ident: $($variant:ident $(($($value:ty),*))? $text:literal;)*) => {
         #[doc = $doc]
         #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-        #[expect(missing_docs, reason = "the texts say it")]
         pub enum $name { $(#[error($text)] $variant $(($($value),*))?),* }
     };
 }

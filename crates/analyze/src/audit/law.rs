@@ -34,7 +34,6 @@ pub(crate) enum Kind {
 /// A law that the figures of a test obey.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct Law {
     /// Stable id, in the column `law` of findings.
     pub id: String,

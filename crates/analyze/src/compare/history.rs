@@ -5,7 +5,7 @@ use loadline_model::{Column, column};
 
 use super::setup::{Setup, payload_words};
 use super::{ComparedAt, Platform};
-use crate::kpi::{LATENCY, Metric, RESPONSE, metrics, uses_data};
+use crate::kpi::{LATENCY, RESPONSE, metrics, uses_data};
 use crate::sweep::{Sweep, sweeps};
 
 /// A figure of equal work over runs.
@@ -20,7 +20,7 @@ pub struct History {
     pub at: u32,
     /// Parts of the work besides workload, parameters and driver.
     pub setup: String,
-    pub metric: Metric,
+    pub metric: &'static Column,
     /// Whether it is the first figure of its work.
     pub main: bool,
     /// Label of each run, and the mean of its valid tests in the column's unit: positive and finite.
@@ -83,13 +83,13 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     let members = || group.iter().filter_map(|member| Some((member, member.sweep.at(at)?)));
     let Some((newest, point)) = members().find(|(_, point)| !point.tests.is_empty()) else { return Vec::new() };
     let sweep = &newest.sweep;
-    let shown = figures.map_or_else(|| usual(sweep), |figures| figures.iter().copied().map(Metric::new).collect());
+    let shown = figures.map_or_else(|| usual(sweep), <[_]>::to_vec);
     let data = newest.platform.data_bytes.map(|size| format!("{} of data", bytes(size as f64)));
     let data = if uses_data(&sweep.workload, sweep.facts) { data } else { None };
     let payload = newest.platform.payload.map(payload_words);
     let nodes = (sweep.nodes > 1).then(|| format!("{} nodes", sweep.nodes));
     let setup = [Some(sweep.load.words()), data, payload, nodes].into_iter().flatten().collect::<Vec<_>>().join("; ");
-    let history = |(n, metric): (usize, &Metric)| History {
+    let history = |(n, metric): (usize, &&'static Column)| History {
         platform: newest.name.to_owned(),
         sweep: sweep.clone(),
         jobs: point.jobs,
@@ -105,11 +105,11 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     for (Member { platform, sweep: other, .. }, of_run) in members().collect::<Vec<_>>().into_iter().rev() {
         let setup = Setup::new(newest.platform, sweep, platform, other);
         // A change of level is said of the database: what others took of the machine would look like one.
-        let disturbed = (!of_run.kept.disturbed.is_none()).then(|| of_run.kept()).flatten();
+        let disturbed = (!of_run.kept.disturbed.is_none()).then(|| of_run.kept.says()).flatten();
         let refused = setup.row(&shown, ComparedAt::Jobs(at), point, of_run).refused.or(disturbed);
         let run = || platform.label.to_owned();
         for history in &mut all {
-            let column = history.metric.column;
+            let column = history.metric;
             let figure = of_run.figure(column).map(|e| e.mean).filter(|f| f.is_finite() && *f > 0.0);
             match (&refused, figure) {
                 (Some(why), _) => history.left_out.push((run(), why.clone())),
@@ -124,13 +124,13 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
 
 /// The figures that are followed unless others are asked for: the main one, or the response time in an open loop, in which
 /// throughput is given; and the mean time.
-fn usual(sweep: &Sweep) -> Vec<Metric> {
+fn usual(sweep: &Sweep) -> Vec<&'static Column> {
     if sweep.load.rate_tps.is_some() {
-        return vec![Metric::new(RESPONSE)];
+        return vec![RESPONSE];
     }
     let all = metrics(&sweep.group, &sweep.kpis, false);
-    let time = all.iter().find(|m| [LATENCY, column::TRANSACTION_TIME_NS_MEAN].contains(&m.column));
-    let mut usual: Vec<Metric> = all.first().into_iter().chain(time).copied().collect();
+    let time = all.iter().find(|m| [LATENCY, column::TRANSACTION_TIME_NS_MEAN].contains(m));
+    let mut usual: Vec<&'static Column> = all.first().into_iter().chain(time).copied().collect();
     usual.dedup();
     usual
 }

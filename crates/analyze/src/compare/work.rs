@@ -5,7 +5,7 @@ use loadline_model::{Column, DataSource, column};
 
 use super::setup::{DefinedRedo, Setup};
 use super::{ComparedAt, ComparisonRow, Factor};
-use crate::kpi::{Metric, writes_redo};
+use crate::kpi::{higher_is_better, writes_redo};
 use crate::stats::{Estimate, Interval, ratio};
 use crate::sweep::SweepPoint;
 
@@ -60,7 +60,13 @@ impl Setup<'_> {
     }
 
     /// Compares two points of the sweeps by `metrics`.
-    pub(super) fn row(&self, metrics: &[Metric], at: ComparedAt, a: &SweepPoint, b: &SweepPoint) -> ComparisonRow {
+    pub(super) fn row(
+        &self,
+        metrics: &[&'static Column],
+        at: ComparedAt,
+        a: &SweepPoint,
+        b: &SweepPoint,
+    ) -> ComparisonRow {
         // Peaks of a sweep over a work parameter do different work by design.
         let alike = self.a.over_jobs() || a.at == b.at;
         let work = if alike { self.work_apart(a, b) } else { Ok(None) };
@@ -73,7 +79,7 @@ impl Setup<'_> {
         if refused.is_some() {
             return ComparisonRow { at, factors: Vec::new(), refused, caveat: None };
         }
-        let factors = metrics.iter().filter_map(|m| factor(*m, a, b)).collect();
+        let factors = metrics.iter().filter_map(|metric| factor(metric, a, b)).collect();
         let all = [
             told.filter(|told| !told.is_empty()).map(|told| format!("not the same work (--unequal): {told}")),
             self.drivers().map(|drivers| drivers.said),
@@ -188,7 +194,7 @@ impl Setup<'_> {
 
     /// Qualification of the figures of a platform, if any.
     fn kept(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
-        match [a.kept(), b.kept()] {
+        match [a.kept.says(), b.kept.says()] {
             [Some(x), Some(y)] if x == y => Some(format!("on both platforms {x}")),
             both => {
                 let said = self
@@ -220,11 +226,10 @@ impl Setup<'_> {
     }
 
     /// The sizes of the blocks if they differ and a compared figure depends on them, with the factor of the bytes.
-    fn blocks_apart(&self, metrics: &[Metric], a: &SweepPoint, b: &SweepPoint) -> Option<String> {
+    fn blocks_apart(&self, metrics: &[&'static Column], a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         let [x, y] = [a, b].map(|p| p.figure(column::BLOCK_BYTES).map(|e| e.mean));
         let (x, y) = (x?, y?);
-        let compared =
-            |c: &Column| metrics.iter().any(|m| m.column == c) && a.figure(c).is_some() && b.figure(c).is_some();
+        let compared = |c: &Column| metrics.contains(&c) && a.figure(c).is_some() && b.figure(c).is_some();
         let (_, moved) = OF_BLOCKS.into_iter().find(|(rate, _)| compared(rate)).filter(|_| x != y)?;
         let moved = moved.and_then(|c| Some((c, ratio(b.figure(c)?, a.figure(c)?)?))).map(|(c, factor)| {
             format!("; the factor of {} [{}] is {:.2}", c.title.to_lowercase(), c.unit, factor.value)
@@ -234,12 +239,12 @@ impl Setup<'_> {
     }
 }
 
-fn factor(metric: Metric, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
-    let (x, y) = (a.figure(metric.column)?, b.figure(metric.column)?);
-    let factor = if metric.higher_is_better { ratio(y, x)? } else { ratio(x, y)? };
+fn factor(metric: &'static Column, a: &SweepPoint, b: &SweepPoint) -> Option<Factor> {
+    let (x, y) = (a.figure(metric)?, b.figure(metric)?);
+    let factor = if higher_is_better(metric) { ratio(y, x)? } else { ratio(x, y)? };
     let half = |point: &SweepPoint, e: &Estimate| match e.half_width() {
         Some(half) => Some(half / e.mean),
-        None => point.within_window(metric.column),
+        None => point.within_window(metric),
     };
     let halves = if factor.interval.is_none() { half(a, x).zip(half(b, y)) } else { None };
     let within = halves.map(|(x, y)| {

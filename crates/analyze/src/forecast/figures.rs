@@ -6,7 +6,6 @@ use super::points::Point;
 loadline_model::named! {
     /// A figure that can be forecast.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-    #[expect(missing_docs, reason = "the names say it")]
     pub enum Figure {
         Tps: "commit_throughput_tps", "tps";
         LatencyMs: "commit_latency_ms", "latency [ms]";

@@ -34,7 +34,6 @@ const FARTHEST_ANSWER: f64 = 8.0;
 pub struct Estimate {
     pub value: f64,
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 

@@ -11,49 +11,27 @@
 //! Jennison and Turnbull, Group Sequential Methods (2000); stopping by the width of rank intervals: Geertsema, Annals
 //! of Mathematical Statistics 41 (1970) 1016.
 
-use serde::{Deserialize, Serialize};
-
 use super::order::BLOCK;
 use super::ratio::{PairedEstimate, least_pairs};
 
-/// The looks of a run, declared before it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Looks {
-    /// Numbers of planned pairs at which the run looks, rising; the last one ends it.
-    pub pairs: Vec<usize>,
-}
-
-impl Looks {
-    /// Declares the looks of a run of at most `most` pairs whose interval may miss in a share `error` of runs. The
-    /// first look is the first one at which an interval can exist; if `most` is too few for that, `most` is the only
-    /// look.
-    pub fn declare(most: usize, error: f64) -> Looks {
-        let most = most.max(1).next_multiple_of(BLOCK);
-        let mut first = least_pairs(error, false).next_multiple_of(BLOCK);
-        loop {
-            let next = |at: &usize| Some((at + at / 2).next_multiple_of(BLOCK)).filter(|at| *at < most);
-            let mut pairs: Vec<usize> = std::iter::successors(Some(first).filter(|at| *at < most), next).collect();
-            pairs.push(most);
-            if pairs.len() == 1 || least_pairs(error / pairs.len() as f64, false) <= first {
-                return Looks { pairs };
-            }
-            first += BLOCK;
+/// The looks of a run of at most `most` pairs whose interval may miss in a share `error` of runs: numbers of planned pairs, rising; the
+/// last one ends it. Each has an equal share of the error. The first look is the first one at which an interval can exist; if `most` is too
+/// few for that, `most` is the only look.
+pub fn declare(most: usize, error: f64) -> Vec<usize> {
+    let most = most.max(1).next_multiple_of(BLOCK);
+    let mut first = least_pairs(error, false).next_multiple_of(BLOCK);
+    loop {
+        let next = |at: &usize| Some((at + at / 2).next_multiple_of(BLOCK)).filter(|at| *at < most);
+        let mut looks: Vec<usize> = std::iter::successors(Some(first).filter(|at| *at < most), next).collect();
+        looks.push(most);
+        if looks.len() == 1 || least_pairs(error / looks.len() as f64, false) <= first {
+            return looks;
         }
-    }
-
-    /// The error that each look may have, of `error` in all.
-    pub fn share(&self, error: f64) -> f64 {
-        error / self.pairs.len().max(1) as f64
-    }
-
-    /// The look after `measured` pairs; `None` at the end.
-    pub fn next(&self, measured: usize) -> Option<usize> {
-        self.pairs.iter().copied().find(|at| *at > measured)
+        first += BLOCK;
     }
 }
 
-/// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the
-/// error of [`Looks::share`].
+/// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the error of a look.
 pub fn precise_enough(ratio: &PairedEstimate, precision: f64) -> bool {
     ratio.half_width().is_some_and(|half| half <= precision)
 }
@@ -76,17 +54,12 @@ mod tests {
 
     #[test]
     fn looks_rise_to_the_last_and_each_can_have_an_interval() {
-        assert_eq!(Looks::declare(100, 0.05).pairs, [16, 24, 36, 54, 82, 100]);
-        assert_eq!(Looks::declare(5, 0.05).pairs, [6]);
+        assert_eq!(declare(100, 0.05), [16, 24, 36, 54, 82, 100]);
+        assert_eq!(declare(5, 0.05), [6]);
         for most in 1..400 {
-            let looks = Looks::declare(most, 0.05);
-            assert!(looks.pairs.is_sorted() && *looks.pairs.last().unwrap() == most.next_multiple_of(BLOCK));
-            // By Bonferroni, shares of the error that add up to it hold it, whatever decides when to stop.
-            let share = looks.share(0.05);
-            assert!((share * looks.pairs.len() as f64 - 0.05).abs() < 1e-12);
-            assert!(looks.pairs.len() == 1 || looks.pairs[0] >= least_pairs(share, false), "{looks:?}");
-            assert_eq!(looks.next(0), looks.pairs.first().copied());
-            assert_eq!(looks.next(most + 1), None);
+            let looks = declare(most, 0.05);
+            assert!(looks.is_sorted() && *looks.last().unwrap() == most.next_multiple_of(BLOCK));
+            assert!(looks.len() == 1 || looks[0] >= least_pairs(0.05 / looks.len() as f64, false), "{looks:?}");
         }
     }
 

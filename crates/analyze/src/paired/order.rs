@@ -5,7 +5,6 @@
 
 use loadline_model::{Letter as Arm, Random};
 
-/// Pairs in a block.
 pub const BLOCK: usize = 2;
 
 /// The order of the arms in `pairs` pairs: blocks ABBA or BAAB, each by its own coin; of a block that is cut off, the

@@ -48,8 +48,8 @@ fn said(question: &str, all: &[TestRecord]) -> String {
         "workloads" => list(&found, |s| s.workload.clone()),
         "parameters" => list(&found, |s| format!("{:?}", s.parameters)),
         "refused" => list(&points[0].refused, |r| format!("{} {} {}", r.test, r.reason, r.figures[of])),
-        "aside" => list(&points[0].set_aside, |aside| format!("{} {}", aside.test, aside.kept().unwrap())),
-        "kept" => list(points, |p| format!("{:?} {:?}", p.kept.data_source, p.kept())),
+        "aside" => list(&points[0].set_aside, |aside| format!("{} {}", aside.test, aside.kept.says().unwrap())),
+        "kept" => list(points, |p| format!("{:?} {:?}", p.kept.data_source, p.kept.says())),
         "figure" => list(points, |p: &SweepPoint| {
             let e = p.figure(column()).unwrap();
             format!("{} of {} ± {:.2?}", e.mean, e.n, e.half_width())
@@ -71,7 +71,7 @@ fn said(question: &str, all: &[TestRecord]) -> String {
             let runs = all.chunk_by(|a, b| a.run == b.run).map(|of| ("p".to_owned(), side(of, &of[0].run)));
             let all = histories(&runs.collect::<Vec<_>>(), None);
             let figures = list(&all, |h| format!("{}{} {:?}", if h.main { "main " } else { "" }, h.at, h.points));
-            format!("{} {figures}, left out {}", all[0].metric.column, all[0].left_out.len())
+            format!("{} {figures}, left out {}", all[0].metric, all[0].left_out.len())
         }
         _ => panic!("{question}?"),
     }

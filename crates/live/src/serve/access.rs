@@ -17,7 +17,6 @@ use sha2::{Digest as _, Sha256};
 use super::http::{Answer, Request, values};
 use super::shell::{problem, shell};
 
-/// Name of the cookie.
 const COOKIE: &str = "loadline";
 
 /// Who may ask.

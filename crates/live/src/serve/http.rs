@@ -12,7 +12,6 @@ use percent_encoding::percent_decode_str;
 const LONGEST_HEAD: usize = 16 << 10;
 /// Longest body of a request, bytes: a token is sent so.
 const LONGEST_BODY: usize = 16 << 10;
-/// Most headers of a request.
 const MOST_HEADERS: usize = 64;
 /// Time within which a request must be there.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);

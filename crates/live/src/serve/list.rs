@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::format::duration_s;
+use loadline_model::group::distinct;
 use loadline_model::manifest::RunState;
 use loadline_model::variant::Paired;
 use loadline_report::{HEADLINES, shown_name};
@@ -14,7 +15,6 @@ use super::http::values;
 use super::runs::{Brief, Listed, Seen};
 use super::shell::{address, shell};
 
-/// Runs on a page.
 pub(super) const PER_PAGE: usize = 100;
 /// Labels shown of a run.
 const MOST_LABELS: usize = 6;
@@ -120,13 +120,8 @@ fn labels(Brief { plan, target, .. }: &Brief) -> Vec<String> {
     let kind = |paired: &Paired| if paired.links.is_some() { "levels of replication" } else { "two arms" }.to_owned();
     let kinds = plan.paired.iter().map(kind);
     let workloads = plan.workloads.iter().map(|w| shown_name(&w.code));
-    let mut all = Vec::new();
-    for label in [shown_name(&plan.platform), shown_name(product.trim())].into_iter().chain(kinds).chain(workloads) {
-        if !label.is_empty() && !all.contains(&label) {
-            all.push(label);
-        }
-    }
-    all
+    let all = [shown_name(&plan.platform), shown_name(product.trim())].into_iter().chain(kinds).chain(workloads);
+    distinct(all.filter(|label| !label.is_empty()))
 }
 
 /// Contents of the page: `all` runs, of which `found` are those that were asked for.

@@ -1,6 +1,7 @@
 //! The pages: what crate `report` makes, with a way back to the list.
 
 use loadline_analyze::forecast::{Figure, Question, fit, series};
+use loadline_model::group::distinct;
 use loadline_model::manifest::RunState;
 use loadline_report::{
     Compared, Forecasts, Format, Options, ReportError, RunData, Terms, Trended, filled, render, render_live,
@@ -17,7 +18,6 @@ use super::shell::{address, linked, problem, shell};
 use crate::metrics::Metrics;
 use crate::now::Now;
 
-/// Most runs of one page.
 const MOST_RUNS: usize = 50;
 /// Most runs of a trend, the newest.
 const MOST_FOLLOWED: usize = 1000;
@@ -59,12 +59,7 @@ impl PageError {
 
 /// The runs that a query names, each once.
 fn chosen(query: &str) -> Result<Vec<String>, PageError> {
-    let mut all: Vec<String> = Vec::new();
-    for run in values(query, "run") {
-        if !all.contains(&run) {
-            all.push(run);
-        }
-    }
+    let all = distinct(values(query, "run"));
     if all.len() > MOST_RUNS {
         return Err(PageError::Asked(format!("{} runs are chosen: {MOST_RUNS} are the most", all.len())));
     }

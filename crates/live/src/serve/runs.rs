@@ -19,7 +19,6 @@ use serde::Deserialize;
 const LARGEST: u64 = 1 << 30;
 /// Largest manifest, bytes. Its size is that of the plan and the server's settings.
 const LARGEST_MANIFEST: u64 = 16 << 20;
-/// Most files of a run that are looked at.
 const MOST_FILES: usize = 100_000;
 
 #[derive(Debug, Clone)]
@@ -74,7 +73,6 @@ pub(super) struct Seen {
 pub(super) struct Tests {
     /// Valid, disturbed and refused ones, and imported ones, which nobody has checked.
     pub(super) counts: [usize; 4],
-    /// As [`headlines`].
     pub(super) headlines: BTreeMap<String, [Option<String>; HEADLINES.len()]>,
     /// When the newest one ended.
     pub(super) ended: Option<SystemTime>,
@@ -169,7 +167,6 @@ impl Runs {
         Seen { tests: self.tests(id), written: is_written(&self.dir.join(id)) }
     }
 
-    /// Folder of the run `id`.
     pub(super) fn path(&self, id: &str) -> Result<PathBuf, RunError> {
         let unknown = || RunError::Unknown(id.to_owned());
         // One plain name; `..`, `/` and what else a path may hold are none.
@@ -188,25 +185,42 @@ impl Runs {
 
     /// The whole run as reports take it.
     pub(super) fn read(&self, id: &str) -> Result<(StoredRun, RunData), RunError> {
-        let mut stored = StoredRun::open(&self.path(id)?)?;
-        let warnings = std::mem::take(&mut stored.warnings);
-        let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
-        data.notes = notes(stored.path())?;
-        for test in stored.records.iter().map(|r| r.test) {
-            data.add(test, &stored.series(test)?, &stored.histograms(test)?);
-        }
+        let (stored, data) = read_run(&self.path(id)?)?;
         Ok((stored, (self.audited)(data)))
     }
 
     /// Test number `test` of a run; `None` if it has none of that number.
     pub(super) fn test(&self, id: &str, test: u32) -> Result<Option<Period>, RunError> {
         let (stored, data) = self.read(id)?;
-        if data.records.iter().all(|r| r.test != test) {
-            return Ok(None);
-        }
-        let (snapshots, series, activity) = (stored.snapshots(test)?, stored.series(test)?, stored.activity(test)?);
-        Ok(Period::of_test(&data, test, &snapshots, series, activity))
+        Ok(period(&stored, &data, test)?)
     }
+}
+
+/// Everything about the stored run at `path`; its warnings are those of the data.
+///
+/// # Errors
+/// There is no run, or it is damaged.
+pub fn read_run(path: &Path) -> Result<(StoredRun, RunData), StoreError> {
+    let mut stored = StoredRun::open(path)?;
+    let warnings = std::mem::take(&mut stored.warnings);
+    let mut data = RunData::new(stored.manifest.clone(), stored.records.clone(), warnings);
+    data.notes = notes(stored.path())?;
+    for test in stored.records.iter().map(|r| r.test) {
+        data.add(test, &stored.series(test)?, &stored.histograms(test)?);
+    }
+    Ok((stored, data))
+}
+
+/// Test number `test` of a stored run for its page; `None` if there is none of that number.
+///
+/// # Errors
+/// What is stored of the test is damaged.
+pub fn period(stored: &StoredRun, data: &RunData, test: u32) -> Result<Option<Period>, StoreError> {
+    if data.records.iter().all(|r| r.test != test) {
+        return Ok(None);
+    }
+    let (snapshots, series, activity) = (stored.snapshots(test)?, stored.series(test)?, stored.activity(test)?);
+    Ok(Period::of_test(data, test, &snapshots, series, activity))
 }
 
 /// Length and time of a plain file that is no link.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::feature::features;
 use crate::forced::DataSource;
+use crate::group::grouped;
 use crate::imported::Imported;
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
@@ -107,18 +108,10 @@ impl AgentFigures {
     /// Why agents failed: those with the same reason together.
     #[must_use]
     pub fn failures(agents: &[AgentFigures]) -> String {
-        let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
-        for agent in agents {
-            let Some(why) = agent.failed.as_deref() else { continue };
-            let name = format!("{} on {}", agent.name, agent.host);
-            match by_reason.iter_mut().find(|(of, _)| *of == why) {
-                Some((_, names)) => names.push(name),
-                None => by_reason.push((why, vec![name])),
-            }
-        }
-        let said = by_reason.iter().map(|(why, names)| {
-            let plural = if names.len() == 1 { "agent" } else { "agents" };
-            format!("{plural} {}: {why}", names.join(", "))
+        let failed = agents.iter().filter_map(|agent| Some((agent.failed.as_deref()?, agent)));
+        let said = grouped(failed, |(why, _)| *why).into_iter().map(|(why, of)| {
+            let names: Vec<String> = of.iter().map(|(_, agent)| format!("{} on {}", agent.name, agent.host)).collect();
+            format!("agent{} {}: {why}", if names.len() == 1 { "" } else { "s" }, names.join(", "))
         });
         said.collect::<Vec<_>>().join("; ")
     }

@@ -47,7 +47,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> 
 
 /// The factor of the main figure at the peaks of a workload.
 fn at_peak(c: &Comparison) -> Option<(String, f64, Option<Interval>)> {
-    let factor = &c.peak()?.factor(c.metrics.first()?.column)?.factor;
+    let factor = &c.peak()?.factor(c.metrics.first()?)?.factor;
     (factor.value > 0.0).then(|| (factors::title(c), factor.value, factor.interval))
 }
 
@@ -89,7 +89,7 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
     let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|share| share.mean);
     let doubts = doubts_of_share(&side.run.records, sweep, peak);
     let published = side.run.published.as_ref().filter(|published| published.imported);
-    let kept = peak.kept().map(|kept| cut(&kept, MAX_REASON));
+    let kept = peak.kept.says().map(|kept| cut(&kept, MAX_REASON));
     let context = context! {
         doubtful => !doubts.is_empty(),
         qualified => kept.or_else(|| published.map(|_| "not checked by loadline".to_owned())),

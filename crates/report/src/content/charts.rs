@@ -119,10 +119,8 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
     let refused =
         refused.filter_map(|(at, i)| hollow(at, &i.figures, format!("test {} is refused: {}", i.test, i.reason)));
     let aside = sweep.points.iter().flat_map(|p| p.set_aside.iter().map(move |s| (p.at, s)));
-    let aside = aside.filter_map(|(at, s)| {
-        let why = s.kept().unwrap_or_else(|| "its blocks have another source".to_owned());
-        hollow(at, &s.figures, format!("test {} is not part of the mean: {why}", s.test))
-    });
+    let aside = aside
+        .filter_map(|(at, s)| hollow(at, &s.figures, format!("test {} is not part of the mean: {}", s.test, s.why())));
     svg::ChartLine {
         name: name.to_owned(),
         points: means().map(mean).collect(),

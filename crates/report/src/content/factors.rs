@@ -88,7 +88,7 @@ fn summary_rows(c: &Comparison, notes: &Notes) -> Vec<Row> {
         };
         Some(Row::new(["".into(), heading_of(column, c.about_the_log()).into(), base, other, factor, low, high]))
     };
-    let mut rows: Vec<Row> = c.metrics.iter().filter_map(|m| row(m.column)).collect();
+    let mut rows: Vec<Row> = c.metrics.iter().filter_map(|metric| row(metric)).collect();
     let why = peak.and_then(|p| p.refused.clone());
     let several = rows.len() > 1;
     let Some(first) = rows.first_mut() else {
@@ -162,7 +162,7 @@ pub(crate) fn factor_cell(f: &Factor, notes: &Notes) -> Cell {
     }
     let reason = match (f.n_other, f.n_base) {
         (1, 1) => ONE_TEST.to_owned(),
-        _ if f.metric.column.id.ends_with("_max") => "a maximum has no interval".to_owned(),
+        _ if f.metric.id.ends_with("_max") => "a maximum has no interval".to_owned(),
         (other, base) => format!("{other} against {base} tests: no interval"),
     };
     Cell::from(text).marked([notes.mark(&reason, "")])
@@ -183,7 +183,7 @@ fn full_table(c: &Comparison) -> Table {
     let caveat = |row: &ComparisonRow| row.caveat.as_ref().map(|caveat| notes.mark(caveat, ""));
     let mut table = TableSpec::<&ComparisonRow>::new("figures", &c.rows)
         .text(&swept_title(&c.over), |row| Cell::from(place(row.at)).marked(caveat(row)));
-    for column in c.metrics.iter().map(|m| m.column) {
+    for column in c.metrics.iter().copied() {
         let title = heading_of(column, c.about_the_log());
         let cell = |row: &ComparisonRow| match row.factor(column) {
             Some(f) => factor_cell(f, &notes),

@@ -27,7 +27,6 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     Section::new("facts", "Facts of the platforms", Block::explained(blocks, &prose("stated-facts", ())))
 }
 
-/// The name of each platform, with its facts.
 fn of_platforms(runs: &[RunData]) -> Vec<(String, Vec<Fact>)> {
     sides(runs).into_iter().map(|side| (side.label, facts(&side.run.manifest))).collect()
 }

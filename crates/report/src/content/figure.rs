@@ -40,8 +40,7 @@ pub(crate) fn absent(records: &[TestRecord], point: &SweepPoint, column: &Column
 
 /// Why the tests of `point` have no figure of `column`.
 pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &SweepPoint, column: &Column) -> Option<&'a str> {
-    let of_point = records.iter().filter(|r| point.tests.contains(&r.test));
-    of_point.filter_map(|r| r.why_absent(column)).next()
+    of_point(records, point).find_map(|r| r.why_absent(column))
 }
 
 /// `14,900 ± 120`, or the mean alone without an interval.

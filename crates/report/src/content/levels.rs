@@ -241,7 +241,6 @@ impl<'a> RunOfLevels<'a> {
     }
 }
 
-/// The section of a report on one run of levels.
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs

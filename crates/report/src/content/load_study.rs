@@ -20,7 +20,6 @@ use crate::spec::TableSpec;
 use crate::templates::prose;
 use crate::words::{distinct, grouped, title_of};
 
-/// Group of the workloads that load data.
 const GROUP: &str = "data-load";
 
 /// How much of the platform a column is of: its id, its title, and why it may be missing.

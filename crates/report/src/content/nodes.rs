@@ -176,7 +176,6 @@ fn scaling(records: &[&TestRecord]) -> Table {
         .build()
 }
 
-/// A row for each node of each test.
 fn each(records: &[&TestRecord]) -> Table {
     let nodes =
         records.iter().flat_map(|r| r.by_node().iter().zip(1_u32..).map(move |(node, number)| (*r, node, number)));

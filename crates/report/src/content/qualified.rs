@@ -20,18 +20,17 @@ pub(super) const MAX_REASON: usize = 200;
 
 /// The mark for figures of `point` that are valid by an option only.
 pub(crate) fn mark(point: &SweepPoint, notes: &Notes) -> Option<usize> {
-    point.kept().map(|kept| notes.mark(&cut(&kept, MAX_REASON), ""))
+    point.kept.says().map(|kept| notes.mark(&cut(&kept, MAX_REASON), ""))
 }
 
 /// The tests of `sweep` that are valid by an option only, and those left out of the means; a sentence, or empty.
 pub(crate) fn remark(sweep: &Sweep) -> String {
-    let pooled = sweep.points.iter().filter_map(|p| Some((p.kept()?, &p.tests)));
+    let pooled = sweep.points.iter().filter_map(|p| Some((p.kept.says()?, &p.tests)));
     let pooled = pooled.flat_map(|(why, tests)| tests.iter().map(move |test| (why.clone(), *test)));
     let aside = sweep.points.iter().flat_map(|p| &p.set_aside).map(|test| {
-        let why = test.kept().unwrap_or_else(|| "its blocks have another source".to_owned());
         let more =
             "not part of the mean, as other tests of the same point are undisturbed, need no option or are closer to device figures";
-        (format!("{why}; {more}"), test.test)
+        (format!("{}; {more}", test.why()), test.test)
     });
     let said = |(why, tests): (String, Vec<(String, u32)>)| {
         let tests: Vec<u32> = tests.into_iter().map(|(_, test)| test).collect();
@@ -109,7 +108,6 @@ fn noted(record: &TestRecord, (id, one, _): (CheckId, &str, &str)) -> Option<Str
     Some(format!("Test {} {one}: {}.", record.test, stop(&check.detail)))
 }
 
-/// Notes of the test of `record`.
 pub(super) fn noted_of(record: &TestRecord) -> impl Iterator<Item = String> {
     SAID.into_iter().filter_map(|said| noted(record, said))
 }

@@ -180,7 +180,6 @@ impl RunOfVariants<'_> {
         Some([a?, b?])
     }
 
-    /// The windows of `row`.
     fn of_row(&self, row: &Figure<'_>) -> impl Iterator<Item = &TestRecord> {
         self.records.iter().filter(|r| row.cell.has(r))
     }
@@ -207,7 +206,7 @@ impl RunOfVariants<'_> {
         context! {
             place => self.named(row),
             arm => row.cell.other(),
-            title => row.metric.column.title.to_lowercase(),
+            title => row.metric.title.to_lowercase(),
             found => row.ratio,
             why => row.ratio.and_then(|r| r.why_no_interval()),
             verdict => row.verdict,
@@ -237,7 +236,7 @@ impl RunOfVariants<'_> {
             workload: row.cell.workload.to_owned(),
             jobs: Some(row.cell.jobs),
             arm: self.arm(row),
-            column: row.metric.column,
+            column: row.metric,
             main: row.main,
             sides: row.ratio.map(|_| row.levels),
             ratio: row.ratio.map(|r| r.value),
@@ -289,7 +288,6 @@ fn although(arm: Letter, why: &str) -> String {
     format!("Arm {arm} was measured although {}", stop(why))
 }
 
-/// The section of a report on one run of variants.
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs

@@ -17,7 +17,6 @@ use crate::words::lower;
 /// The line of gauges has the parts of names of values that rise and fall: their growth is no rate.
 const SUBJECTS: &str = include_str!("counters.txt");
 
-/// Whether `name` has one of `parts`.
 fn is_about(name: &str, parts: &str) -> bool {
     parts.split_whitespace().any(|part| name.contains(part))
 }

@@ -11,7 +11,6 @@ use crate::doc::{Block, Chart};
 use crate::svg::{self, ChartLine};
 use crate::words::heading_of;
 
-/// Columns drawn, one chart each.
 const DRAWN: [&Column; 6] =
     [THROUGHPUT, REDO_MIB_PER_S, BLOCK_READS_PER_S, CPU_BUSY_PCT, DEVICE_WRITES_PER_S, DEVICE_UTIL_PCT];
 

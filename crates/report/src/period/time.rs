@@ -20,7 +20,6 @@ use crate::words::{grouped, heading_of, lower};
 const MOST_EVENTS: usize = 20;
 /// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
 const CLIENT: [&str; 2] = ["Client", "Idle"];
-/// Parts of the jobs' time.
 const PARTS: [&Column; 15] = [
     THINKING_PCT, SCRIPT_SLEEP_PCT, CONNECTING_PCT, SESSION_CPU_PCT, SESSION_CPU_WAIT_PCT, SESSION_IO_PCT,
     READ_WAIT_PCT, WRITE_WAIT_PCT, LOG_WRITE_WAIT_PCT, LOCK_WAIT_PCT, WRITER_WAIT_PCT, REPLICA_WAIT_PCT,

@@ -11,7 +11,6 @@ use crate::spec::TableSpec;
 use crate::templates::items;
 use crate::words::{cut, distinct, grouped};
 
-/// Most characters of a text.
 const MOST_TEXT: usize = 110;
 
 pub(super) fn id(topic: Topic) -> &'static str {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loadline_database::{TargetKind, redact, table_names};
 use loadline_model::capability::Driver;
+use loadline_model::group::grouped;
 use loadline_model::plan::{Plan, PlannedWorkload, SkippedWorkload, WorkloadFile};
 use loadline_workload::{CATALOGUE, Params, Workload, Workloads, find_group};
 
@@ -203,14 +204,9 @@ pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
 }
 
 pub fn by_reason<'a>(workloads: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, String)> {
-    let mut reasons: Vec<(&str, String)> = Vec::new();
-    for (code, reason) in workloads.filter(|(_, reason)| !reason.is_empty()) {
-        match reasons.iter_mut().find(|(same, _)| *same == reason) {
-            Some((_, codes)) => *codes += &format!(", {code}"),
-            None => reasons.push((reason, code.to_owned())),
-        }
-    }
-    reasons
+    let codes = |of: Vec<(&str, &str)>| of.into_iter().map(|(code, _)| code).collect::<Vec<_>>().join(", ");
+    let groups = grouped(workloads.filter(|(_, reason)| !reason.is_empty()), |(_, reason)| *reason);
+    groups.into_iter().map(|(reason, of)| (reason, codes(of))).collect()
 }
 
 /// Why workloads are skipped, grouped by reason.
