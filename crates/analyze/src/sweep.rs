@@ -99,6 +99,14 @@ impl SweepPoint {
     pub fn latency_ms(&self) -> Option<f64> {
         self.figure(RESPONSE).map(|e| e.mean / 1e6).or_else(|| self.figure(LATENCY).map(|e| e.mean))
     }
+
+    /// Columns of its latencies: mean, median and 99th percentile, from the intended start on in an open loop.
+    pub fn latencies(&self) -> [&'static Column; 3] {
+        match self.figure(RESPONSE) {
+            Some(_) => [RESPONSE, column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99],
+            None => [LATENCY, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99],
+        }
+    }
 }
 
 /// Smallest growth of throughput for twice the jobs that counts as rising, as a share; less for fewer jobs. The automatic sweep,

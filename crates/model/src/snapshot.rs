@@ -85,7 +85,7 @@ impl WaitProfile {
     /// Mean number of sessions in the events for which `is_one` is true, `None` without samples.
     #[must_use]
     pub fn mean_sessions(&self, is_one: impl Fn(&str) -> bool) -> Option<f64> {
-        let n: u64 = self.sessions.iter().filter(|(event, _)| is_one(event)).map(|(_, n)| *n).sum();
+        let n = self.sessions.iter().filter(|(event, _)| is_one(event)).map(|(_, n)| *n).fold(0, u64::saturating_add);
         (self.samples > 0).then(|| n as f64 / f64::from(self.samples))
     }
 }

@@ -5,7 +5,7 @@ use loadline_analyze::BoundBy;
 use loadline_analyze::stats::Interval;
 use loadline_model::format::number;
 
-use crate::canvas::{CHAR, Canvas, Px, digits, longest, tick_text, ticks};
+use crate::canvas::{CHAR, Canvas, Px, digits, longest, tick_text, ticks, without_overlaps};
 use crate::doc::Chart;
 use crate::words::ratio;
 
@@ -133,23 +133,6 @@ fn marked(widest: f64) -> Vec<(f64, String)> {
     [-0.9, -0.45, 0.0, 0.45, 0.9].map(|end| (end, ratio((end * widest).exp()))).map(|(e, t)| (e * widest, t)).into()
 }
 
-/// Those of `marks` whose texts do not overlap, from the middle outwards.
-fn without_overlaps(mut marks: Vec<(f64, String)>, x: impl Fn(f64) -> f64) -> Vec<(f64, String)> {
-    let mut taken: Vec<[f64; 2]> = Vec::new();
-    marks.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
-    marks.retain(|(ln, text)| {
-        let half = longest(std::slice::from_ref(text)) / 2.0;
-        let [from, to] = [x(*ln) - half, x(*ln) + half];
-        let free = taken.iter().all(|[begin, end]| to < *begin || from > *end);
-        if free {
-            taken.push([from, to]);
-        }
-        free
-    });
-    marks.sort_by(|a, b| a.0.total_cmp(&b.0));
-    marks
-}
-
 /// Ratios as bars from 1 with their intervals, one row each, on a logarithmic axis; `margin` is that of equivalence, as a share, and 0
 /// without one. `None` without a ratio.
 pub(crate) fn intervals(title: &str, rows: &[(String, f64, Option<Interval>)], margin: f64) -> Option<Chart> {
@@ -174,7 +157,8 @@ pub(crate) fn intervals(title: &str, rows: &[(String, f64, Option<Interval>)], m
     }
     let mut marks = marked(high.max(-low));
     marks.retain(|(ln, _)| (low..=high).contains(ln));
-    let marks = without_overlaps(marks, |ln| x(ln.exp()));
+    marks.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+    let marks = without_overlaps(marks, 0.0, |ln| x(ln.exp()));
     canvas.rules(marks.iter().map(|(ln, _)| (*ln, format!("M{} {TOP}V{}", Px(x(ln.exp())), Px(bottom)))));
     canvas.texts("tk m", marks.iter().map(|(ln, text)| (x(ln.exp()), bottom + 14.0, text)));
     let at = |n: usize| TOP + ROW * (n as f64 + 0.5);

@@ -7,6 +7,7 @@ use loadline_model::format::number;
 
 use crate::doc::Chart;
 use crate::escape::Text;
+use crate::words::cut;
 
 /// Number of colours and markers before they repeat.
 pub(crate) const COLOURS: usize = 6;
@@ -90,7 +91,7 @@ impl Canvas {
     ) -> f64 {
         let (mut x, mut y) = (8.0, 32.0);
         for (name, colour) in names {
-            let name = shortened(name, 40);
+            let name = cut(name, 40);
             let wide = 30.0 + name.chars().count() as f64 * CHAR;
             if x > 8.0 && x + wide > width {
                 (x, y) = (8.0, y + 16.0);
@@ -150,12 +151,22 @@ pub(crate) fn longest(names: &[String]) -> f64 {
     names.iter().map(|name| name.chars().count()).max().unwrap_or(1) as f64 * CHAR
 }
 
-/// `text` cut to at most `at_most` characters.
-pub(crate) fn shortened(text: &str, at_most: usize) -> String {
-    if text.chars().count() <= at_most {
-        return text.to_owned();
+/// Those of `marks`, the most important first, whose texts leave each other `gap`, in the order of their values; `x` is their place.
+pub(crate) fn without_overlaps(
+    marks: impl IntoIterator<Item = (f64, String)>,
+    gap: f64,
+    x: impl Fn(f64) -> f64,
+) -> Vec<(f64, String)> {
+    let mut taken: Vec<(f64, f64, (f64, String))> = Vec::new();
+    for (value, text) in marks {
+        let half = (longest(std::slice::from_ref(&text)) + gap) / 2.0;
+        let (from, to) = (x(value) - half, x(value) + half);
+        if taken.iter().all(|(begin, end, _)| to < *begin || from > *end) {
+            taken.push((from, to, (value, text)));
+        }
     }
-    text.chars().take(at_most.saturating_sub(1)).chain(['…']).collect()
+    taken.sort_by(|a, b| a.0.total_cmp(&b.0));
+    taken.into_iter().map(|(.., mark)| mark).collect()
 }
 
 /// Ticks from 0 to at least `max` in steps of 1, 2 or 5 times a power of ten, and the step.

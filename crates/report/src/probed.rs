@@ -3,12 +3,13 @@
 use loadline_model::LogWriterPoint;
 use loadline_model::format::{bytes, duration_ns, number};
 use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
+use minijinja::context;
 use serde_json::{Value, json};
 
 use crate::doc::{Block, Document, Section, Table};
 use crate::listing::Listing;
 use crate::spec::TableSpec;
-use crate::templates::stored;
+use crate::templates::{items, stored};
 use crate::words::grouped;
 use crate::{Format, ReportError, templates};
 
@@ -45,7 +46,8 @@ pub fn render_probe(report: &ProbeReport, format: Format) -> Result<String, Repo
 }
 
 fn document(report: &ProbeReport) -> Document {
-    let said = report.dirs.iter().enumerate().flat_map(|(i, dir)| about(&label(report, i), dir));
+    let about = |(i, d)| items("probed-directory", context! { label => label(report, i), d => stored(d) });
+    let said = report.dirs.iter().enumerate().flat_map(about);
     let mut sections = vec![Section::new("directories", "Directories", Block::list(said).into_iter().collect())];
     sections.extend(Operation::ALL.into_iter().map(|operation| {
         let absent = report.dirs.iter().enumerate().flat_map(|(i, dir)| {
@@ -72,27 +74,6 @@ fn letter(i: usize) -> String {
         Ok(n) if n < 26 => char::from(b'A' + n).to_string(),
         _ => format!("#{}", i + 1),
     }
-}
-
-/// Storage under a directory, and how it was measured.
-fn about(label: &str, d: &ProbedDir) -> Vec<String> {
-    let device = d.storage.device.as_ref().map_or(String::new(), |device| format!(" on {device}"));
-    let facts: Vec<String> =
-        d.storage.device_facts.iter().map(|(name, value)| format!("{} {value}", name.replace('_', " "))).collect();
-    let facts = if facts.is_empty() { String::new() } else { format!("; device: {}", facts.join(", ")) };
-    let seen = d.dedup_seen.map_or(String::new(), |share| format!(" ({share:.3} of the file's pages as hashed)"));
-    let how = format!(
-        "{}, {}, test file {}, {:.0} ms a figure, compressibility {}, dedup {}{seen}",
-        d.engine.name(),
-        if d.direct { "O_DIRECT" } else { "page cache" },
-        bytes(d.file_bytes as f64),
-        d.window_s * 1e3,
-        d.compressibility,
-        d.dedup
-    );
-    let place = format!("{}: {} ({}){device}", d.dir, d.storage.filesystem, d.storage.mount_options);
-    let notes = d.notes.iter().map(|note| format!("{label}note: {note}"));
-    std::iter::once(format!("{label}{place}; {how}{facts}")).chain(notes).collect()
 }
 
 /// A row for each size and depth.

@@ -1,7 +1,8 @@
 //! Charts of lines: every point has a tooltip with its figures, and lines have error bars, hollow markers and labels at their
 //! ends.
 
-use crate::canvas::{CHAR, COLOURS, Canvas, Px, digits, shortened, tick_text, ticks};
+use crate::canvas::{CHAR, COLOURS, Canvas, Px, digits, tick_text, ticks, without_overlaps};
+use crate::words::cut;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ChartPoint {
@@ -79,23 +80,16 @@ fn steps(first: f64, last: f64, step: f64) -> Vec<f64> {
     (first as i32..=last as i32).map(|i| f64::from(i) * step).collect()
 }
 
-/// Ticks at the points of a logarithmic axis of `width`, without those whose texts would touch the previous or the last one.
+/// Ticks at the points of a logarithmic axis of `width`: the last one, and from the first on those whose texts do not touch others.
 fn log_ticks(points: impl Iterator<Item = f64>, width: f64) -> Vec<f64> {
-    const GAP: f64 = 5.0;
     let mut at: Vec<f64> = points.filter(|x| *x > 0.0).collect();
     at.sort_by(f64::total_cmp);
     at.dedup();
-    let Some(last) = at.pop() else { return Vec::new() };
-    let span = at.first().map_or(1.0, |first| (last / first).ln());
-    let apart = |a: f64, b: f64| (b / a).ln() / span * width >= half_text(a) + half_text(b) + GAP;
-    let mut out: Vec<f64> = Vec::new();
-    for x in at {
-        if out.last().is_none_or(|before| apart(*before, x)) && apart(x, last) {
-            out.push(x);
-        }
-    }
-    out.push(last);
-    out
+    let [first, .., last] = at[..] else { return at };
+    at.rotate_right(1);
+    let x = |value: f64| (value / first).ln() / (last / first).ln() * width;
+    let marks = without_overlaps(at.into_iter().map(|x| (x, tick_text(x, 1.0))), 5.0, x);
+    marks.into_iter().map(|(x, _)| x).collect()
 }
 
 /// Half of the width of a tick's text on a logarithmic axis.
@@ -203,7 +197,7 @@ impl Chart {
     }
 
     fn widest_name(&self) -> f64 {
-        let widest = self.lines.iter().map(|l| shortened(&l.name, 18).chars().count()).max().unwrap_or(0);
+        let widest = self.lines.iter().map(|l| cut(&l.name, 18).chars().count()).max().unwrap_or(0);
         widest as f64 * CHAR + 6.0
     }
 
@@ -320,7 +314,7 @@ impl Chart {
             *y = y.min(limit);
             limit = *y - gap;
         }
-        let names = ends.into_iter().map(|(y, line)| (frame.right + 5.0, y + 3.5, shortened(&line.name, 18)));
+        let names = ends.into_iter().map(|(y, line)| (frame.right + 5.0, y + 3.5, cut(&line.name, 18)));
         canvas.texts("le", names.filter(|(.., name)| !name.is_empty()));
     }
 }

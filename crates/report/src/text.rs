@@ -183,18 +183,8 @@ fn heading_lines(head: &Head, cells: usize) -> Vec<String> {
     let widest_word = title.split(' ').map(|w| w.chars().count()).max().unwrap_or(0);
     let unit = if head.unit.is_empty() { String::new() } else { format!("[{}]", clean(&head.unit)) };
     let width = cells.max(widest_word).max(unit.chars().count());
-    let mut lines: Vec<String> = Vec::new();
-    for word in title.split(' ') {
-        match lines.last_mut() {
-            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
     // Blanks at which no title is broken.
-    lines.iter_mut().for_each(|line| *line = line.replace('\u{a0}', " "));
+    let mut lines: Vec<String> = wrapped(&title, "", width).lines().map(|line| line.replace('\u{a0}', " ")).collect();
     if !unit.is_empty() {
         lines.push(unit);
     }
@@ -252,7 +242,7 @@ pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
 pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
     let mut out = String::new();
     let mut used = 0;
-    for word in clean(text).split_whitespace() {
+    for word in clean(text).split(' ').filter(|word| !word.is_empty()) {
         let long = word.chars().count();
         if used > 0 && used + 1 + long > width {
             out.push('\n');

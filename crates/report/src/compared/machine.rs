@@ -7,7 +7,7 @@ use minijinja::context;
 
 use crate::platform_run::PlatformRun;
 use crate::templates::prose;
-use crate::words::{percent, ratio};
+use crate::words::{grouped, percent, ratio};
 
 /// Differences below this share are not worth a word if nothing tells how sure they are.
 const VARIES: f64 = 0.1;
@@ -34,12 +34,7 @@ fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
     names.sort_unstable();
     names.dedup();
     let sentence = |name: &str| {
-        let mut seen: Vec<&TestRecord> = Vec::new();
-        for test in a.iter().filter(|r| place(r).is_some_and(|(of, _)| of == name)) {
-            if !seen.iter().any(|other| place(other) == place(test)) {
-                seen.push(test);
-            }
-        }
+        let seen = grouped(a.iter().filter(|r| place(r).is_some_and(|(of, _)| of == name)), |r| place(r));
         let of = |tests: &[TestRecord], at: &TestRecord| -> Vec<f64> {
             let limits: Vec<&TestLimit> =
                 tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| r.limit()).collect();
@@ -49,7 +44,7 @@ fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
                 all => all.iter().map(|limit| limit.tps).collect(),
             }
         };
-        let strata: Vec<(Vec<f64>, Vec<f64>)> = seen.iter().map(|at| (of(a, at), of(b, at))).collect();
+        let strata: Vec<(Vec<f64>, Vec<f64>)> = seen.iter().map(|(_, at)| (of(a, at[0]), of(b, at[0]))).collect();
         Some(said(name, &ratio_in_strata(&strata)?))
     };
     names.into_iter().filter_map(sentence).collect()

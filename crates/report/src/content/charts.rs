@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use loadline_analyze::kpi::{LATENCY, RESPONSE, THROUGHPUT};
 use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_analyze::waits::{Bucket, Counts, label};
-use loadline_analyze::{Estimate, Interval, Sweep, SweepPoint};
+use loadline_analyze::{Estimate, Interval, Sweep};
 use loadline_model::column::{self, column};
 use loadline_model::format::number;
 use loadline_model::{Column, Series, TestRecord};
@@ -157,7 +157,8 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str, width: f64) -> Option<Ch
         };
         let mut line = svg::ChartLine::through(&name, colour, []);
         for point in &sweep.points {
-            let (Some(x), Some((column, y))) = (sweep.rate_at(point), latency(point)) else { continue };
+            let [column, ..] = point.latencies();
+            let (Some(x), Some(y)) = (sweep.rate_at(point), point.figure(column)) else { continue };
             let at = place(&sweep.over, point.at);
             let ms = scale(column);
             let tip = format!("{name}, {at}: {} {}, {} ms", value(rate, x.mean), unit(rate), with_interval(column, y));
@@ -173,11 +174,6 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str, width: f64) -> Option<Ch
     let labels = [format!("Throughput [{}]", unit(rate)), "Mean latency [ms]".to_owned()];
     let chart = svg::Chart::of_points(format!("{workload}: load line"), labels, lines);
     svg::Chart { unnamed, width, ..chart }.drawn()
-}
-
-/// Latency at `point`: from the intended start on in an open loop.
-fn latency(point: &SweepPoint) -> Option<(&'static Column, &Estimate)> {
-    [RESPONSE, LATENCY].into_iter().find_map(|c| Some((c, point.figure(c)?)))
 }
 
 /// How transaction times spread over jobs, and what sessions waited for, for each platform with several numbers of jobs.

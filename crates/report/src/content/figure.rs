@@ -4,12 +4,12 @@
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::limit::doubt;
 use loadline_analyze::{Estimate, Sweep, SweepPoint};
-use loadline_model::format::{bytes, counted};
-use loadline_model::limits::{LimitSource, TestLimit};
+use loadline_model::format::counted;
 use loadline_model::{Column, TestRecord, column};
 
 use crate::columns::value;
 use crate::doc::{Cell, Notes};
+use crate::templates::{prose, stored};
 use crate::words::unit;
 
 pub(super) const LIMIT: &Column = column::LIMIT_TPS;
@@ -59,7 +59,7 @@ pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint, no
     let (of_rate, shown) = in_unit_of(sweep, peak);
     let e = Estimate { mean: e.mean * of_rate, sd: e.sd.map(|sd| sd * of_rate), n: e.n };
     let limits = of_point(records, peak).filter_map(|r| r.limit());
-    Cell::from(with_interval(shown, &e)).marked(limits.map(|limit| notes.mark(&what_limits(limit), TITLE)))
+    Cell::from(with_interval(shown, &e)).marked(limits.map(|limit| notes.mark(&prose("limit", stored(limit)), TITLE)))
 }
 
 /// The share of the limit at `peak`, with a note if it is doubtful or of other transactions than the peak.
@@ -93,15 +93,4 @@ fn in_unit_of(sweep: &Sweep, peak: &SweepPoint) -> (f64, &'static Column) {
 fn of_point<'a>(records: &'a [TestRecord], point: &SweepPoint) -> impl Iterator<Item = &'a TestRecord> {
     let tests = point.tests.clone();
     records.iter().filter(move |r| tests.contains(&r.test))
-}
-
-fn what_limits(limit: &TestLimit) -> String {
-    let jobs = counted(limit.jobs as usize, "job");
-    let redo =
-        limit.redo_bytes_per_tx.map_or(String::new(), |redo| format!(", {} of redo per transaction", bytes(redo)));
-    let source = match limit.source {
-        LimitSource::Run => "measured right before and after the test",
-        LimitSource::File => "from --limits FILE",
-    };
-    format!("{}: {}, {jobs}{redo}, {source}", limit.name, limit.of)
 }

@@ -43,15 +43,6 @@ fn ordered<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Of<'a>> {
     ordered
 }
 
-/// Columns of latencies at `peak`: mean, median and 99th percentile.
-fn latencies(peak: &SweepPoint) -> [&'static Column; 3] {
-    if peak.figure(column::RESPONSE_TIME_NS_MEAN).is_some() {
-        [column::RESPONSE_TIME_NS_MEAN, column::RESPONSE_TIME_NS_P50, column::RESPONSE_TIME_NS_P99]
-    } else {
-        [column::COMMIT_LATENCY_MS, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99]
-    }
-}
-
 fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
     let several = sides.len() > 1;
     let alone = groups(sides.iter()).len() == 1;
@@ -71,7 +62,7 @@ fn table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
             // Rate and latency are of the same transactions.
             (Some(p99), 2) => figure(records, peak, p99, &notes),
             (Some(_), _) => Cell::absent(notes.mark(NO_MEAN, "Latency [ms], p50 [ms]")),
-            (None, which) => figure(records, peak, latencies(peak)[which], &notes),
+            (None, which) => figure(records, peak, peak.latencies()[which], &notes),
         })
     };
     let reached = |of: Of<'_>| {

@@ -125,13 +125,8 @@ impl<'a> RunOfLevels<'a> {
     pub(crate) fn table(&self) -> Table {
         let notes = Notes::default();
         let named = |cost: &Cost<'_>| self.named(cost.cell.workload, cost.level, " ");
-        let why = |cost: &Cost<'_>| match cost.added {
-            None => Some("no pair of windows is valid".to_owned()),
-            Some(a) if a.interval.is_none() => {
-                Some(format!("an interval of 95 % needs {} pairs; there are {}", a.least_pairs, a.pairs))
-            }
-            Some(_) => None,
-        };
+        let none = || Some("no pair of windows is valid".to_owned());
+        let why = |cost: &Cost<'_>| cost.added.map_or_else(none, |added| added.why_no_interval());
         let added = |cost: &Cost<'_>| {
             let mark = why(cost).map(|why| notes.mark(&why, &named(cost)));
             Cell::from(cost.added.map(|a| signed(a.value))).marked(mark)

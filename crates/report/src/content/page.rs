@@ -1,7 +1,7 @@
 //! The key figures on one page, by component group: one line per workload with its peak, the load and latency there, and
 //! its valid tests; then the planned workloads that were not measured.
 
-use loadline_analyze::kpi::{LATENCY, RESPONSE, time_in_checkpoint};
+use loadline_analyze::kpi::{LATENCY, time_in_checkpoint};
 use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep, kept_test};
 use loadline_model::column;
 use loadline_model::disturbance::judged;
@@ -21,9 +21,6 @@ use crate::words::{alike, are, grouped, name, of_pairs, short_name, short_place,
 
 /// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
-/// Mean and 99th percentile of the time of a transaction, and of one in an open loop.
-const TRANSACTION: (&Column, &Column) = (LATENCY, column::TRANSACTION_TIME_NS_P99);
-const INTENDED: (&Column, &Column) = (RESPONSE, column::RESPONSE_TIME_NS_P99);
 
 /// The section: one table per platform.
 pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
@@ -179,14 +176,9 @@ fn latency(sweep: &Sweep, point: &SweepPoint) -> (Option<&'static Column>, &'sta
     if let Some(p99) = time_in_checkpoint(sweep.rate) {
         return (None, p99);
     }
-    let (mean, p99) = if point.figure(RESPONSE).is_some() {
-        INTENDED
-    } else if about_reads && point.figure(READ.0).is_some() {
-        READ
-    } else {
-        TRANSACTION
-    };
-    (Some(mean), p99)
+    let [mean, _, p99] = point.latencies();
+    let is_read = about_reads && mean == LATENCY && point.figure(READ.0).is_some();
+    if is_read { (Some(READ.0), READ.1) } else { (Some(mean), p99) }
 }
 
 /// A time of `point` in a fitting unit.

@@ -4,11 +4,13 @@ use loadline_analyze::kpi::THROUGHPUT;
 use loadline_model::column::*;
 use loadline_model::format::number;
 use loadline_model::{Column, JobLoad, Series};
+use minijinja::context;
 
 use super::Period;
 use super::words::name;
 use crate::doc::{Block, Chart};
 use crate::svg::{self, ChartLine};
+use crate::templates::prose;
 use crate::words::heading_of;
 
 const DRAWN: [&Column; 6] =
@@ -35,14 +37,7 @@ pub(super) fn blocks(periods: &[Period]) -> Vec<Block> {
     let Some(charts) = Block::charts(2, charts) else { return Vec::new() };
     let known = periods.iter().all(|p| p.activity.as_ref().is_some_and(|a| a.spans.is_some()));
     let said: Vec<String> = spans.into_iter().map(|(.., what)| what).collect();
-    let said = match (known, said.is_empty()) {
-        (_, false) => format!("Shaded: {}.", said.join("; ")),
-        (true, true) => "No checkpoint and no autovacuum was seen (sampled ten times a second).".to_owned(),
-        (false, true) => {
-            "When checkpoints and vacuum or purge run is not known of this database, or not to this user.".to_owned()
-        }
-    };
-    vec![charts, Block::para(said)]
+    vec![charts, Block::para(prose("shaded", context! { known, said }))]
 }
 
 fn times(series: &Series) -> Vec<f64> {

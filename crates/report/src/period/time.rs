@@ -15,7 +15,7 @@ use crate::content::{histogram, stop};
 use crate::doc::{Block, Head, Table};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{grouped, heading_of, lower};
+use crate::words::{distinct, grouped, heading_of, lower};
 
 const MOST_EVENTS: usize = 20;
 /// Classes of waits for the client, which are not the database's time: of PostgreSQL and MySQL, and of Oracle.
@@ -97,30 +97,21 @@ pub(super) fn waits(periods: &[Period]) -> Vec<Block> {
 
 /// Sessions by what `of` makes of their event: mean number, share of database time, time per transaction.
 fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) -> String) -> Option<Block> {
-    let mut means: Vec<(String, Vec<Option<f64>>)> = Vec::new();
-    for (at, period) in periods.iter().enumerate().filter(|(_, p)| p.waits.samples > 0) {
-        for (event, n) in &period.waits.sessions {
-            let (name, mean) = (named(event), *n as f64 / f64::from(period.waits.samples));
-            let line = means.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-                let none = |p: &Period| (p.waits.samples > 0).then_some(0.0);
-                means.push((name, periods.iter().map(none).collect()));
-                means.len() - 1
-            });
-            if let Some(Some(sum)) = means[line].1.get_mut(at) {
-                *sum += mean;
-            }
-        }
-    }
-    let is_client = |name: &str| CLIENT.contains(&class(name).as_str());
-    let total = |at: usize| -> f64 {
-        means.iter().filter(|(name, _)| !is_client(name)).filter_map(|(_, m)| m.get(at).copied().flatten()).sum()
+    let sampled = periods.iter().filter(|p| p.waits.samples > 0).flat_map(|p| p.waits.sessions.keys());
+    let mean = |name: String| {
+        let of = |p: &Period| p.waits.mean_sessions(|event| named(event) == name);
+        (periods.iter().map(of).collect::<Vec<Option<f64>>>(), name)
     };
+    let mut means: Vec<_> = distinct(sampled.map(|event| named(event))).into_iter().map(mean).collect();
+    let is_client = |name: &str| CLIENT.contains(&class(name).as_str());
+    let total =
+        |at: usize| -> f64 { means.iter().filter(|(_, name)| !is_client(name)).filter_map(|(m, _)| m[at]).sum() };
     let totals: Vec<f64> = (0..periods.len()).map(total).collect();
     let largest = |m: &[Option<f64>]| m.iter().flatten().copied().fold(0.0, f64::max);
-    means.sort_by(|(a, x), (b, y)| is_client(a).cmp(&is_client(b)).then(largest(y).total_cmp(&largest(x))));
+    means.sort_by(|(x, a), (y, b)| is_client(a).cmp(&is_client(b)).then(largest(y).total_cmp(&largest(x))));
     let left_out = means.len().saturating_sub(most);
     means.truncate(most);
-    let lines = means.iter().map(|(name, mean)| {
+    let lines = means.iter().map(|(mean, name)| {
         let per_tx: Vec<Option<f64>> = mean.iter().zip(periods).map(|(m, p)| each(*m, p.tps())).collect();
         let cells = mean.iter().zip(&totals).zip(&per_tx).flat_map(|((mean, total), each)| {
             let share = mean.filter(|_| !is_client(name) && *total > 0.0).map(|m| m / total * 100.0);
