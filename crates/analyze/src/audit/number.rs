@@ -51,6 +51,9 @@ fn is_space(c: char) -> bool {
 
 /// The figure in cell `text`; `style` decides what else can be read in two ways.
 pub(crate) fn read(text: &str, style: Option<Style>) -> Cell<'_> {
+    if let Some(number) = plain(text, style) {
+        return Cell::Number(number);
+    }
     let text = text.trim().trim_matches(['*', '`']).trim();
     let lower = text.to_lowercase();
     let is_fault = text.starts_with('#') && text.ends_with(['!', '?', '#']) && text.len() > 1;
@@ -94,6 +97,21 @@ fn figure(text: &str, style: Option<Style>) -> Result<Number<'_>, Cell<'_>> {
     let plus = arrow.starts_with('+') || arrow.len() < about.len();
     let value = if arrow.starts_with(['-', '−']) { -value } else { value };
     Ok(Number { value, half, digits, zeros, unit, spaced: body.contains(is_space), plus })
+}
+
+/// Nothing but digits, and a point that can only be a decimal one: most cells of a large table.
+fn plain(text: &str, style: Option<Style>) -> Option<Number<'static>> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let open = fraction.len() == 3 && style != Some(Style::Point);
+    let all = || whole.bytes().chain(fraction.bytes());
+    if whole.is_empty() || text.len() > 15 || open || !all().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let scale = 10f64.powi(fraction.len() as i32);
+    let value = all().fold(0u64, |value, b| value * 10 + u64::from(b - b'0')) as f64 / scale;
+    let digits = all().skip_while(|b| *b == b'0').count() as u8;
+    let zeros = if fraction.is_empty() { all().rev().take_while(|b| *b == b'0').count() as u8 } else { 0 };
+    Some(Number { value, half: 0.5 / scale, digits, zeros: zeros.min(digits), unit: "", spaced: false, plus: false })
 }
 
 fn body_length(text: &str) -> usize {
