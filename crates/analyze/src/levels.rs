@@ -103,3 +103,41 @@ pub fn line_of(costs: &[&Cost<'_>]) -> Option<(u32, Line)> {
     let groups: Vec<usize> = points.iter().map(Vec::len).collect();
     Some((jobs, line(&points.concat(), &groups, ERROR)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use loadline_model::{Check, InPair, Letter, LevelPoint};
+
+    use super::*;
+    use crate::paired::simulated::windows;
+
+    /// Windows of a level that adds `0.5 ms + 1.1 × round trip` to 1 ms, with a wave over time.
+    fn records(pairs: u32, delays_ms: &[f64]) -> Vec<TestRecord> {
+        let of = |delay_ms: &f64| {
+            let rtt_ms = 2.0 * delay_ms + 0.05;
+            let level = Some(LevelPoint { level: "on".to_owned(), delay_ms: *delay_ms });
+            let windows = windows(pairs, |test, arm| {
+                let added_ms = if arm == Letter::A { 0.0 } else { 0.5 + 1.1 * rtt_ms };
+                let ms = 1.0 + 0.1 * f64::from(test.div_ceil(2) % 3) + added_ms;
+                let tps = 1000.0 / ms;
+                vec![(column::RTT_MS, rtt_ms), (column::COMMIT_LATENCY_MS, ms), (column::COMMIT_THROUGHPUT_TPS, tps)]
+            });
+            windows.into_iter().map(move |r| {
+                let variant = r.variant.clone().map(|window| InPair { level: level.clone(), ..window });
+                TestRecord { variant, ..r }.with_checks(vec![Check::require(CheckId::RoundTrip, true, String::new())])
+            })
+        };
+        (1..).zip(delays_ms.iter().flat_map(of)).map(|(test, r)| TestRecord { test, ..r }).collect()
+    }
+
+    #[test]
+    fn refused_windows_and_broken_pairs_are_left_out() {
+        let mut records = records(8, &[1.0]);
+        records[3].valid = false;
+        records.pop();
+        let costs = costs(&records, 8);
+        assert_eq!((costs[0].added.unwrap().pairs, costs[0].dropped()), (6, 2));
+        assert!(costs[0].share_of_law().is_some_and(|share| (0.8..0.85).contains(&share)), "{costs:?}");
+        assert_eq!(line_of(&costs.iter().collect::<Vec<_>>()), None, "one distance makes no line");
+    }
+}

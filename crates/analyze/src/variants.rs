@@ -279,10 +279,10 @@ fn row<'a>(figure: &Figure<'a>, answer: &Answer, paired: &Paired, alone: f64) ->
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::{Detail, InPair, column};
+    use loadline_model::{Detail, InPair, Random, column};
 
     use super::*;
-    use crate::paired::simulated;
+    use crate::paired::simulated::{self, normal};
 
     /// Windows of `pairs` pairs in blocks ABBA, B being `ratio` times as fast.
     fn windows(pairs: u32, ratio: f64) -> Vec<TestRecord> {
@@ -357,6 +357,40 @@ mod tests {
         assert_eq!(typical(&records), [5, 6]);
         records.iter_mut().for_each(|r| r.valid = false);
         assert_eq!(typical(&records).len(), 2, "refused windows have pages as well");
+    }
+
+    #[test]
+    fn of_many_figures_without_a_difference_few_have_a_verdict() {
+        // One workload of equal arms with as many figures as a log writer has: some move together, some against each other.
+        let columns = [
+            (column::COMMIT_THROUGHPUT_TPS, 0.05, 0.0),
+            (column::COMMIT_LATENCY_MS, -0.05, 0.0),
+            (column::REDO_MIB_PER_S, 0.05, 0.001),
+            (column::LOG_FILE_SYNC_MS, -0.05, 0.03),
+            (column::COMMIT_TIME_NS_P50, -0.03, 0.03),
+            (column::COMMIT_TIME_NS_P99, -0.02, 0.2),
+        ];
+        let mut exact = arms(16);
+        exact.margin = 0.0001;
+        let (mut any, mut figures) = (0, 0);
+        for seed in 0..200 {
+            let mut random = Random::new(seed);
+            let mut records = windows(16, 1.0);
+            for record in &mut records {
+                let common = normal(&mut random);
+                for (column, of_common, own) in columns {
+                    let log = of_common * common + own * normal(&mut random);
+                    record.figures.insert(column.id.to_owned(), 100.0 * f64::exp(log));
+                }
+            }
+            let compared = compare(&records, &exact);
+            let others: Vec<&Row<'_>> = compared.rows.iter().filter(|r| !r.main).collect();
+            figures = others.len();
+            any += usize::from(others.iter().any(|r| r.verdict != Some(Verdict::NotShown)));
+            assert_eq!(compared.families.each_ref().map(|f| f.answers.len()), [1, figures]);
+        }
+        // Ten of 200 are 5 %; three standard deviations are nine. Judged one by one, half of the runs have a verdict.
+        assert!(figures >= 4 && any <= 19, "{any} of 200 runs, {figures} figures");
     }
 
     #[test]
