@@ -113,10 +113,9 @@ impl Case {
 
 /// The ratio of `figure`, or of the main figure, in `cell`.
 fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedEstimate, bool)> {
-    let main = cell.metrics().first().copied()?;
     let (pairs, higher_is_better) = match figure {
         Some(column) => (cell.pairs_of(column), false),
-        None => (cell.main_pairs(), higher_is_better(main)),
+        None => (cell.main_pairs(), higher_is_better(cell.metrics().first()?)),
     };
     Some((paired_ratio(&pairs, 0.05)?, higher_is_better))
 }

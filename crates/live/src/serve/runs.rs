@@ -214,7 +214,7 @@ pub fn read_run(path: &Path) -> Result<(StoredRun, RunData), StoreError> {
 /// Test number `test` of a stored run for its page; `None` if there is none of that number.
 ///
 /// # Errors
-/// What is stored of the test is damaged.
+/// A file of the test is damaged.
 pub fn period(stored: &StoredRun, data: &RunData, test: u32) -> Result<Option<Period>, StoreError> {
     if data.records.iter().all(|r| r.test != test) {
         return Ok(None);
