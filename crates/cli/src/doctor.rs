@@ -78,7 +78,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 /// One finding for all figures that are missing for the same reason.
 fn missing_figures(target: &dyn Target, kind: &TargetKind) -> impl Iterator<Item = Finding> {
     // What the database never has is no surprise of this server.
-    let of_database = |column: &Column| column.source(kind.source_key).is_some();
+    let of_database = |column: &Column| column.source(&kind.source_key).is_some();
     let missing = target.absent_columns().into_iter().filter(|(column, _)| of_database(column));
     grouped(missing, |(_, reason)| reason.clone()).into_iter().map(|(reason, of)| {
         let titles: Vec<String> = of.iter().map(|(column, _)| column.heading()).collect();

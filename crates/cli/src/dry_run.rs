@@ -100,7 +100,7 @@ pub(crate) fn unsized_ones(plan: &Plan, size: &str) -> Option<String> {
 /// The `--size` that storage workloads need on a server that keeps its cache, and how it comes, as the doctor says it.
 fn storage_size(plan: &Plan, request: &OpenRequest) -> Option<String> {
     // What runs in loadline's own process has no database driver, and gets a small cache.
-    let is_server = kind_of(&plan.target).is_ok_and(|kind| (kind.capabilities)().missing_drivers.is_empty());
+    let is_server = kind_of(&plan.target).is_ok_and(|kind| kind.capabilities().missing_drivers.is_empty());
     if !is_server || is_temporary(&plan.target) || codes_of(plan, |w| w.group == "storage").is_empty() {
         return None;
     }

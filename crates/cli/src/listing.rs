@@ -66,9 +66,9 @@ pub(crate) fn checks(args: &ListArgs) -> Result<u8, Failure> {
 }
 
 pub(crate) fn targets(args: &ListArgs) -> Result<u8, Failure> {
-    let rows = TARGETS.iter().flat_map(|k| {
-        k.url_forms.iter().map(|(form, meaning)| vec![(*form).to_owned(), k.product.to_owned(), (*meaning).to_owned()])
-    });
+    let rows = TARGETS
+        .iter()
+        .flat_map(|k| k.url_forms.iter().map(|[form, meaning]| vec![form.clone(), k.product.clone(), meaning.clone()]));
     Listing { columns: vec!["url", "database", "meaning"], rows: rows.collect() }.write(args)
 }
 

@@ -80,7 +80,7 @@ fn index() -> Result<String, Failure> {
         targets => TARGETS.iter().map(|kind| format!("`{}:`", kind.scheme)).collect::<Vec<_>>(),
         rule => " --- |".repeat(TARGETS.len()),
         workloads => CATALOGUE.iter().map(on_each).collect::<Vec<_>>(),
-        kinds => TARGETS.iter().map(|kind| (schemes(kind), kind.product, kind.summary)).collect::<Vec<_>>(),
+        kinds => TARGETS.iter().map(|kind| (schemes(kind), &kind.product, &kind.summary)).collect::<Vec<_>>(),
     };
     filled(include_str!("pages/index.jinja"), context)
 }
@@ -186,8 +186,8 @@ impl Family {
         let mut products: Vec<&str> = Vec::new();
         for kind in &self.kinds {
             // "MariaDB/MySQL" covers "MariaDB".
-            if !products.iter().any(|p| p.contains(kind.product)) {
-                products.push(kind.product);
+            if !products.iter().any(|p| p.contains(&kind.product)) {
+                products.push(&kind.product);
             }
         }
         let urls: Vec<String> = self.kinds.iter().map(|k| format!("`{}:`", k.scheme)).collect();
@@ -196,7 +196,7 @@ impl Family {
 
     /// A phrase for each of its targets.
     fn summaries(&self) -> String {
-        self.kinds.iter().map(|k| k.summary).collect::<Vec<_>>().join("; ")
+        self.kinds.iter().map(|k| k.summary.as_str()).collect::<Vec<_>>().join("; ")
     }
 
     /// Parts of a page; `earlier` families have theirs already. `reasons`: why drivers are refused.
@@ -244,7 +244,7 @@ fn verdict(refused: &Option<Refusal>, reasons: &mut Vec<String>) -> String {
 }
 
 fn schemes(kind: &TargetKind) -> String {
-    let all = std::iter::once(&kind.scheme).chain(kind.aliases);
+    let all = std::iter::once(kind.scheme).chain(kind.aliases.iter().map(String::as_str));
     all.map(|s| format!("`{s}:`")).collect::<Vec<_>>().join(" or ")
 }
 

@@ -1,7 +1,13 @@
-//! Description of a database that needs no connection.
+//! Description of a database that needs no connection: `kinds.toml`, and functions.
 
-use loadline_model::Capabilities;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::LazyLock;
 
+use loadline_model::{Capabilities, Capability, Driver};
+use serde::Deserialize;
+
+use crate::descriptor::{Embedded, fill};
 use crate::error::TargetError;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
@@ -9,21 +15,28 @@ use crate::role::Level;
 use crate::target::Target;
 use crate::work::Work;
 
-/// A kind of target, as listed in the registry.
+static KINDS: Embedded<Kinds> = Embedded::new("src/kinds.toml", include_str!("kinds.toml"));
+
+/// The file, which describes its parts.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Kinds {
+    lacks: BTreeMap<String, Vec<Lack>>,
+    kinds: BTreeMap<String, KindFacts>,
+}
+
+/// What a driver lacks, and why.
+pub(crate) type Lack = (Driver, Capability, String);
+
+/// What this set of the file says that drivers lack.
+pub(crate) fn lacking(set: &str) -> Vec<Lack> {
+    KINDS.lacks.get(set).cloned().unwrap_or_default()
+}
+
+/// A kind of target, as listed in the registry. Its facts are [`KindFacts`].
 pub struct TargetKind {
     /// URL scheme, without the colon.
     pub scheme: &'static str,
-    /// Other accepted URL schemes.
-    pub aliases: &'static [&'static str],
-    pub product: &'static str,
-    /// Key of its sources of figures in [`loadline_model::column`].
-    pub source_key: &'static str,
-    /// One-line description.
-    pub summary: &'static str,
-    /// Forms of its URL, each with its meaning.
-    pub url_forms: &'static [(&'static str, &'static str)],
-    /// Abilities, as far as known without a connection.
-    pub capabilities: fn() -> Capabilities,
     /// Validates a URL without connecting, and counts its nodes.
     pub check_url: fn(&str) -> Result<u32, TargetError>,
     pub open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
@@ -32,20 +45,82 @@ pub struct TargetKind {
     pub clean_leftovers: fn(&OpenRequest) -> Result<Vec<String>, TargetError>,
     /// Whether the target at a URL is created for the run and removed after it.
     pub is_temporary: fn(&str) -> bool,
-    /// Why its tests are not compared with a limit; `None` for every database.
-    pub no_limit: Option<&'static str>,
-    /// Why its jobs have no session that could be opened anew; `None` for every database.
-    pub no_sessions: Option<&'static str>,
     /// The database's own report on a test, if there is one.
     pub native_report: Option<&'static NativeReport>,
     /// Levels of replication that loadline can bring about ([`Levels`](crate::Levels)), in the order of how far a commit
     /// waits.
     pub levels: fn() -> Vec<Level>,
-    /// Why it has no levels although it replicates; a sentence of what to do instead included.
-    pub no_levels: Option<&'static str>,
     /// Settings that levels change on a server of the user's with standbys of its own ([`OpenRequest::standbys`]), until the run
     /// ends. Empty: levels are only those of replicas that loadline makes.
     pub level_settings: &'static [&'static str],
+}
+
+/// Facts of a kind of target.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct KindFacts {
+    /// Other accepted URL schemes.
+    pub aliases: Vec<String>,
+    pub product: String,
+    /// Key of its sources of figures in [`loadline_model::column`].
+    pub source_key: String,
+    /// One-line description.
+    pub summary: String,
+    /// Forms of its URL, each with its meaning.
+    pub url_forms: Vec<[String; 2]>,
+    /// Why it has no in-database driver.
+    no_driver: Option<String>,
+    /// Sets of what drivers lack.
+    lacks: Vec<String>,
+    /// Why its tests are not compared with a limit; `None` for every database.
+    pub no_limit: Option<String>,
+    /// Why its jobs have no session that could be opened anew; `None` for every database.
+    pub no_sessions: Option<String>,
+    /// Why it has no levels although it replicates; a sentence of what to do instead included.
+    pub no_levels: Option<String>,
+}
+
+impl TargetKind {
+    /// A kind of existing databases that have no levels.
+    pub(crate) const fn new(
+        scheme: &'static str,
+        check_url: fn(&str) -> Result<u32, TargetError>,
+        open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
+        render: fn(&Work) -> Vec<Rendered>,
+    ) -> TargetKind {
+        TargetKind {
+            scheme,
+            check_url,
+            open,
+            render,
+            clean_leftovers: |_| Ok(Vec::new()),
+            is_temporary: |_| false,
+            native_report: None,
+            levels: Vec::new,
+            level_settings: &[],
+        }
+    }
+
+    /// Abilities, as far as known without a connection.
+    pub fn capabilities(&self) -> Capabilities {
+        let filled = |why: &String| fill(why, &[("product", &self.product)]);
+        let missing = self.lacks.iter().flat_map(|set| lacking(set));
+        Capabilities {
+            missing: missing.map(|(driver, capability, why)| (driver, capability, filled(&why))).collect(),
+            missing_drivers: self.no_driver.iter().map(|why| (Driver::Database, filled(why))).collect(),
+            by_setting: Vec::new(),
+        }
+    }
+}
+
+impl Deref for TargetKind {
+    type Target = KindFacts;
+
+    /// The facts; empty if the file has none, which a test finds.
+    fn deref(&self) -> &KindFacts {
+        static NONE: LazyLock<KindFacts> = LazyLock::new(KindFacts::default);
+        KINDS.kinds.get(self.scheme).unwrap_or(&NONE)
+    }
 }
 
 /// A database's own report on a test, created only if the user asks for it.
@@ -61,4 +136,24 @@ pub struct NativeReport {
     pub extension: &'static str,
     /// Notice to users who request it: one line.
     pub notice: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::TARGETS;
+
+    #[test]
+    fn every_kind_has_its_facts_and_lacks_what_is_there() {
+        let file = KINDS.checked(|_| &[]);
+        assert!(file.kinds.keys().all(|scheme| TARGETS.iter().any(|kind| kind.scheme == scheme)));
+        for kind in TARGETS {
+            let TargetKind { scheme, .. } = kind;
+            assert!(
+                !kind.summary.is_empty() && kind.url_forms.iter().all(|[url, _]| url.starts_with(scheme)),
+                "{scheme}"
+            );
+            assert!(kind.lacks.iter().all(|set| !lacking(set).is_empty()), "{scheme}");
+        }
+    }
 }

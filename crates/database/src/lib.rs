@@ -59,7 +59,7 @@ mod workload_tables;
 pub use data_set::{DataTable, FoundTable, LoadProgress, Loading, other_data};
 pub use error::{Cause, Refusal, TargetError};
 pub use facts::{Events, Facts, OwnFiles, Runs, WaitEvents};
-pub use kind::{NativeReport, TargetKind};
+pub use kind::{KindFacts, NativeReport, TargetKind};
 pub use names::table_names;
 pub use number::Number;
 pub use registry::{TARGETS, is_temporary, kind_of, open};

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, Snapshot, column};
+use loadline_model::{Column, Finding, Severity, Snapshot, column};
 use loadline_workload::Arg;
 
 use crate::error::TargetError;
@@ -21,42 +21,15 @@ use crate::target::{Abilities, Target};
 use crate::work::Work;
 use loadline_storage::now_ns;
 
-const NO_PROCEDURES: &str = "the null engine has no procedures";
-
 /// The null engine.
 pub(crate) static KIND: TargetKind = TargetKind {
-    scheme: "null",
-    aliases: &[],
-    product: "null engine",
-    source_key: "null",
-    summary: "does nothing: measures loadline itself",
-    url_forms: &[
-        ("null:", "the engine that does nothing"),
-        ("null:?pause=100us", "each commit takes this long: a difference of known size, to try `loadline ab` with"),
-    ],
-    capabilities: || Capabilities {
-        by_setting: Vec::new(),
-        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: [
-            (Capability::RedoKnown, "the null engine writes no redo"),
-            (Capability::Procedures, NO_PROCEDURES),
-            (Capability::ParallelQuery, "the null engine runs no queries"),
-            (Capability::Scripts, "the null engine runs no queries"),
-        ]
-        .map(|(capability, why)| (Driver::Client, capability, why.to_owned()))
-        .to_vec(),
-    },
-    check_url: |url| pause_of(url).map(|_| 1),
-    open: |request| Null::open(request),
-    render: |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
-    clean_leftovers: |_| Ok(Vec::new()),
     is_temporary: |_| true,
-    no_limit: Some("the null engine writes no log"),
-    no_sessions: Some("the null engine has no sessions"),
-    native_report: None,
-    levels: Vec::new,
-    no_levels: None,
-    level_settings: &[],
+    ..TargetKind::new(
+        "null",
+        |url| pause_of(url).map(|_| 1),
+        |request| Null::open(request),
+        |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
+    )
 };
 
 static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::for_runs(Runs::Nowhere));
@@ -109,7 +82,7 @@ impl Target for Null {
         Ok(TargetInfo {
             in_process: false,
             kind: "null".into(),
-            product: KIND.product.into(),
+            product: KIND.product.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             url: self.url.clone(),
             nodes: 1,

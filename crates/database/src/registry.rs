@@ -24,7 +24,9 @@ pub static TARGETS: &[&TargetKind] = &[
 
 /// The kind that `url` names.
 pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
-    let names = |k: &TargetKind| std::iter::once(k.scheme).chain(k.aliases.iter().copied()).collect::<Vec<_>>();
+    let names = |k: &'static TargetKind| {
+        std::iter::once(k.scheme).chain(k.aliases.iter().map(String::as_str)).collect::<Vec<_>>()
+    };
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme).to_ascii_lowercase();
     if url.contains(':')
         && let Some(kind) = TARGETS.iter().find(|k| names(k).contains(&scheme.as_str()))

@@ -1,41 +1,10 @@
 //! A workload rendered as SQL text: for `loadline workloads CODE`, docs and tests.
 
-use loadline_model::{Capabilities, Capability, Driver};
+use loadline_model::Driver;
 use loadline_workload::{Piece, Statement, Table};
 
 use crate::dialect::Dialect;
 use crate::work::Work;
-
-/// Why a client has no procedural language.
-pub(crate) const NO_LANGUAGE: &str = "a client computes nothing: procedural code runs inside the database";
-
-/// Why a database cannot run pgbench scripts.
-pub(crate) const NO_SCRIPTS: &str = "they are written for PostgreSQL: use a target such as postgres://user@host/db";
-
-/// Why a procedure cannot run statements that change a number of rows that is not known beforehand.
-pub(crate) const NO_COUNTS: &str =
-    "a procedure tells how many transactions it did, not how many rows each of them changed";
-
-/// Limits of a database, whatever its settings are: of a driver a capability, and why.
-pub(crate) fn lacking<const N: usize>(missing: [(Driver, Capability, &str); N]) -> Capabilities {
-    let missing = missing.map(|(driver, capability, why)| (driver, capability, why.to_owned())).into();
-    Capabilities { missing, ..Capabilities::default() }
-}
-
-/// Limits of a database of this process.
-pub(crate) fn lacking_in_process<const N: usize>(
-    product: &str,
-    missing: [(Driver, Capability, &str); N],
-) -> Capabilities {
-    let no_procedures = format!("{product} has no stored procedures");
-    let no_driver = format!("{no_procedures}; its client driver runs inside the same process as the database");
-    let mut capabilities = lacking([
-        (Driver::Client, Capability::Procedures, no_procedures.as_str()),
-        (Driver::Client, Capability::Scripts, NO_SCRIPTS),
-    ]);
-    capabilities.missing.extend(lacking(missing).missing);
-    Capabilities { missing_drivers: vec![(Driver::Database, no_driver)], ..capabilities }
-}
 
 /// The statements that create the tables of a workload.
 pub(crate) fn tables(work: &Work, dialect: &Dialect) -> Vec<Rendered> {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use loadline_model::{Capability, Driver};
+use loadline_workload::Statement;
 
 use crate::descriptor::Embedded;
 use crate::dialect::MARK;
@@ -27,7 +27,7 @@ use crate::error::TargetError;
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::machine::memory_bytes;
-use crate::render::{in_process, lacking_in_process};
+use crate::render::in_process;
 use crate::request::OpenRequest;
 use connection::{Connection, Database};
 use library::Library;
@@ -44,41 +44,17 @@ static NAMES: FileNames = FileNames {
 };
 
 pub(crate) static KIND: TargetKind = TargetKind {
-    scheme: "duckdb",
-    aliases: &[],
-    product: "DuckDB",
-    source_key: "duckdb",
-    summary: "embedded, by its own library (libduckdb.so, 1.4 to 2.x): a private database next to the results, or a file of your choice",
-    url_forms: &[
-        ("duckdb:", "a private database in a temporary folder next to the results, removed after the run"),
-        (
-            "duckdb:/dir/file.db",
-            "a database file that loadline creates, and removes after the run (--keep-data: keeps, with the data set)",
-        ),
-        (
-            "duckdb:?lib=/dir/libduckdb.so",
-            "with this library; else that of LOADLINE_DUCKDB, or of the usual library folders",
-        ),
-    ],
-    capabilities: || {
-        let no_nowait = "DuckDB has no commit that returns before its log is synced";
-        lacking_in_process("DuckDB", [(Driver::Client, Capability::CommitNowait, no_nowait)])
-    },
-    check_url: |url| NAMES.place(url).map(|_| 1),
-    open: |request| Ok(Box::new(DuckDb::open(request)?)),
-    render: |work| {
-        in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", |s| {
-            KNOWLEDGE.dialect.statement(work, &s.template)
-        })
-    },
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &NAMES.temp_prefix()),
     is_temporary: |url| NAMES.is_private(url),
-    no_limit: None,
-    no_sessions: None,
-    native_report: None,
-    levels: Vec::new,
-    no_levels: None,
-    level_settings: &[],
+    ..TargetKind::new(
+        "duckdb",
+        |url| NAMES.place(url).map(|_| 1),
+        |request| Ok(Box::new(DuckDb::open(request)?)),
+        |work| {
+            let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
+            in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", sql)
+        },
+    )
 };
 
 const SIZES: [&str; 3] = ["memory_limit", "checkpoint_threshold", "max_temp_directory_size"];

@@ -1,3 +1,4 @@
+use loadline_model::Driver;
 use loadline_model::snapshot::counter;
 
 use super::*;

@@ -121,7 +121,7 @@ impl<T: Engine> Target for T {
         let (base, settings) = (self.base(), self.shown_settings()?);
         let notes = base.knowledge.notes.iter().filter(|note| note.applies(&base.settings, &settings));
         let notes = notes.map(|note| note.text.clone()).collect();
-        Ok(TargetInfo { settings, notes, ..base.files.info(base.kind.product, &base.version) })
+        Ok(TargetInfo { settings, notes, ..base.files.info(&base.kind.product, &base.version) })
     }
 
     fn abilities(&self) -> Abilities<'_> {
@@ -181,7 +181,7 @@ impl Chosen {
         own: impl Fn(&str) -> Option<String>,
         wanted: impl Fn(&str, &str) -> Option<&'static str>,
     ) -> Result<Chosen, TargetError> {
-        let (product, known) = (kind.product, &knowledge.settings);
+        let (product, known) = (&kind.product, &knowledge.settings);
         if !request.nodes.is_empty() {
             return Err(TargetError::Usage(format!("{product} has no nodes: leave out --node")));
         }

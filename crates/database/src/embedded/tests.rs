@@ -65,7 +65,7 @@ fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &s
     let target = open(url, scratch.path()).unwrap();
     let mut ran = 0;
     for workload in CATALOGUE.iter() {
-        if (kind.capabilities)().refusal(Driver::Client, &workload.needs).is_some() {
+        if kind.capabilities().refusal(Driver::Client, &workload.needs).is_some() {
             continue;
         }
         let params = workload.params(&BTreeMap::new()).unwrap().with_size(1 << 20);

@@ -13,10 +13,11 @@ use super::performance::CommitTimes;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
 use super::wire::Connection;
-use super::{cache, grants, own_sessions, render};
+use super::{cache, grants, own_sessions};
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
+use crate::kind::{Lack, lacking};
 use crate::role::{Doctor, JobLimit, Privilege};
 use crate::rules::{self, Known, SettingValues};
 use crate::storage::in_memory;
@@ -53,11 +54,11 @@ impl Doctor for Mysql {
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         let private = self.server.is_some();
-        let (mut missing, mut by_setting) = (Vec::<(Driver, Capability, String)>::new(), Vec::new());
+        let (mut missing, mut by_setting) = (Vec::<Lack>::new(), Vec::new());
         let mut checkpoints = Vec::new();
         // Of a private server the plan knew it.
         if !private && self.instances().iter().any(|instance| instance.version.mariadb) {
-            missing.push(render::no_wait_in_procedures());
+            missing.extend(lacking("mariadb"));
         }
         for instance in self.instances() {
             let (local_infile, flush, no_checkpoint) = instance.admin(|c| {
@@ -180,7 +181,7 @@ fn judge(settings: &MysqlSettings, mut facts: Facts, privileges: &[Privilege]) -
         ("redo_log_bytes", log.to_string()),
         ("few_statements", if few_statements { "yes" } else { "no" }.to_owned()),
         ("without_primary_key", without_key.join(", ")),
-        ("no_wait_in_procedures", render::NO_WAIT_IN_PROCEDURES.to_owned()),
+        ("no_wait_in_procedures", lacking("mariadb").into_iter().map(|(_, _, why)| why).collect()),
     ]);
     let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings, facts });
     // Roles may grant what SHOW GRANTS does not show.

@@ -84,7 +84,7 @@ impl Target for Oracle {
             memory_bytes: memory.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
             in_process: false,
             kind: "oracle".into(),
-            product: super::KIND.product.into(),
+            product: super::KIND.product.clone(),
             version: self.version.clone(),
             url: self.service.address.shown(),
             nodes: self.facts.nodes,

@@ -18,12 +18,12 @@ mod schema;
 mod service;
 mod session;
 
-use loadline_model::{Capabilities, Capability, Driver};
+use loadline_model::Driver;
 use loadline_workload::Kernel;
 
 use crate::error::TargetError;
 use crate::kind::TargetKind;
-use crate::render::{NO_COUNTS, NO_LANGUAGE, NO_SCRIPTS, Rendered, lacking, queries, statements, tables};
+use crate::render::{Rendered, queries, statements, tables};
 use crate::request::OpenRequest;
 use crate::target::Target;
 use crate::work::Work;
@@ -35,33 +35,8 @@ const NEVER_RUN: &str = "this target was written against Oracle's documentation 
      tell us what `loadline doctor` says on yours";
 
 pub(crate) static KIND: TargetKind = TargetKind {
-    scheme: "oracle",
-    aliases: &[],
-    product: "Oracle Database",
-    source_key: "oracle",
-    summary: "an Oracle database, 19c or later (never run against a live server; needs the cargo feature 'oracle')",
-    url_forms: &[
-        (
-            "oracle://user@host:1521/service",
-            "a service, over TCP; the password is asked for or taken from ORACLE_PASSWORD",
-        ),
-        (
-            "oracle://user@host:2484/service?protocol=tcps&wallet=/dir",
-            "encrypted, with the certificates of /dir/ewallet.pem",
-        ),
-    ],
-    capabilities,
-    check_url: |url| address::OraAddress::parse(url).map(|_| 1),
-    open,
-    render,
-    clean_leftovers: |_| Ok(Vec::new()),
-    is_temporary: |_| false,
-    no_limit: None,
-    no_sessions: None,
     native_report: Some(&awr::REPORT),
-    levels: Vec::new,
-    no_levels: None,
-    level_settings: &[],
+    ..TargetKind::new("oracle", |url| address::OraAddress::parse(url).map(|_| 1), open, render)
 };
 
 /// The driver, if it is built in.
@@ -88,19 +63,6 @@ const INTERPRETED: &str = "the code runs as an anonymous block, which leaves not
      PLSQL_CODE_TYPE = NATIVE does not apply to such a block: it is interpreted, and the figures are those of the interpreter \
      (PLSQL_OPTIMIZE_LEVEL does apply; all three settings of the compiler are in the manifest)";
 
-/// Both drivers have both kinds of commit: each `COMMIT WRITE` states whether it waits. PL/SQL's optimization,
-/// by which plain commits wait only at the end of the call, does not apply to it.
-fn capabilities() -> Capabilities {
-    let no_binds = "a block cannot receive rows: array binds need a client";
-    lacking([
-        (Driver::Database, Capability::BulkLoad, no_binds),
-        (Driver::Client, Capability::Procedures, NO_LANGUAGE),
-        (Driver::Database, Capability::Scripts, NO_SCRIPTS),
-        (Driver::Database, Capability::CountChanges, NO_COUNTS),
-        (Driver::Client, Capability::Scripts, NO_SCRIPTS),
-    ])
-}
-
 /// The SQL of a workload for people to read.
 fn render(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {NEVER_RUN}")).in_words()];
@@ -113,7 +75,7 @@ fn render(work: &Work) -> Vec<Rendered> {
     out.extend(tables(work, &KNOWLEDGE.dialect));
     out.extend(statements(work, &KNOWLEDGE.dialect, ";"));
     out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))).by(Driver::Client));
-    if capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
+    if KIND.capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
     }
     out.extend(queries(work, &KNOWLEDGE.dialect, ";"));

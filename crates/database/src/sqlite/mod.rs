@@ -15,7 +15,6 @@ mod session;
 
 use std::sync::Arc;
 
-use loadline_model::{Capability, Driver};
 use loadline_workload::{Commit, Instrument, Statement};
 use rusqlite::{Connection, ErrorCode};
 
@@ -26,7 +25,7 @@ use crate::embedded::knowledge::Knowledge;
 use crate::error::TargetError;
 use crate::folder;
 use crate::kind::TargetKind;
-use crate::render::{Rendered, in_process, lacking_in_process};
+use crate::render::{Rendered, in_process};
 use crate::request::OpenRequest;
 use crate::work::Work;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
@@ -45,33 +44,14 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 const PAGE_SIZE: u64 = 1024;
 
 pub(crate) static KIND: TargetKind = TargetKind {
-    scheme: "sqlite",
-    aliases: &[],
-    product: "SQLite",
-    source_key: "sqlite",
-    summary: "embedded, needs nothing: a private database next to the results, or a file of your choice",
-    url_forms: &[
-        ("sqlite:", "a private database in a temporary folder next to the results, removed after the run"),
-        (
-            "sqlite:/dir/file.db",
-            "a database file that loadline creates, and removes after the run (--keep-data: keeps, with the data set)",
-        ),
-    ],
-    capabilities: || {
-        let no_workers = (Driver::Client, Capability::ParallelQuery, "the calling thread runs the query");
-        lacking_in_process("SQLite", [no_workers])
-    },
-    check_url: |url| files::NAMES.place(url).map(|_| 1),
-    open: |request| Ok(Box::new(Sqlite::open(request)?)),
-    render,
     clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &files::NAMES.temp_prefix()),
     is_temporary: |url| files::NAMES.is_private(url),
-    no_limit: None,
-    no_sessions: None,
-    native_report: None,
-    levels: Vec::new,
-    no_levels: None,
-    level_settings: &[],
+    ..TargetKind::new(
+        "sqlite",
+        |url| files::NAMES.place(url).map(|_| 1),
+        |request| Ok(Box::new(Sqlite::open(request)?)),
+        render,
+    )
 };
 
 /// The order of its fields is that in which they are dropped.

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 use loadline_logwriter::device::Receiver;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
+use loadline_model::{Finding, Severity};
 use loadline_workload::{Commit, Step};
 
 use crate::error::TargetError;
@@ -35,50 +35,7 @@ const FOLDER: &str = "loadline-wal";
 /// Prefix of temporary folders next to the results.
 const TEMP_PREFIX: &str = "loadline-wal-";
 
-const NO_PROCEDURES: &str =
-    "the reference log writer has no procedures; its client driver runs inside the same process";
-const NO_SQL: &str = "the reference log writer has a log and no tables";
-
 pub(crate) static KIND: TargetKind = TargetKind {
-    scheme: SCHEME,
-    aliases: &[],
-    product: "reference log writer",
-    source_key: SCHEME,
-    summary: "loadline's own log writer without a database: the commits that the storage allows",
-    url_forms: &[
-        ("wal:", "a log in a temporary folder next to the results, removed after the run"),
-        ("wal:/dir", "a log in the folder loadline-wal under /dir"),
-        ("wal:/dir?device=dsync", "how it is written: best (default), fdatasync, dsync, direct, io_uring or pmem"),
-        (
-            "wal:/dir?mirror=/dir2&mirror=/dir3&quorum=2",
-            "up to three copies; durable when all (or quorum) copies have it",
-        ),
-        ("wal:/dir?flash=/dir2", "two copies, written at once; durable when the first has it"),
-        (
-            "wal:/dir?standby=/dir2&standby-rule=received",
-            "with a standby on this machine: local, received, written or both",
-        ),
-        (
-            "wal:/dir?buffer=1536KiB&flush-fraction=1/3&flush-at=off&flush-every=3s&file-size=64MiB",
-            "when the log is written in addition to commits, and its sizes",
-        ),
-        (
-            "wal:/dir?pause=100us",
-            "each commit takes this much longer: a difference of known size, to try `loadline ab` with",
-        ),
-    ],
-    capabilities: || Capabilities {
-        by_setting: Vec::new(),
-        missing_drivers: vec![(Driver::Database, NO_PROCEDURES.to_owned())],
-        missing: vec![
-            (Driver::Client, Capability::Rows, NO_SQL.to_owned()),
-            (Driver::Client, Capability::Procedures, NO_PROCEDURES.to_owned()),
-            (Driver::Client, Capability::Scripts, NO_SQL.to_owned()),
-        ],
-    },
-    check_url: |url| WalUrl::parse(url).map(|_| 1),
-    open: |request| Ok(Box::new(Wal::open(request)?)),
-    render,
     clean_leftovers: |request| {
         let mut removed = folder::clean_leftovers(&request.scratch, TEMP_PREFIX)?;
         for folder in WalUrl::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
@@ -88,12 +45,8 @@ pub(crate) static KIND: TargetKind = TargetKind {
         Ok(removed)
     },
     is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
-    no_limit: Some("it is itself the limit with which databases are compared"),
-    no_sessions: Some("its jobs share one log and have no sessions"),
-    native_report: None,
     levels: levels::levels,
-    no_levels: None,
-    level_settings: &[],
+    ..TargetKind::new(SCHEME, |url| WalUrl::parse(url).map(|_| 1), |request| Ok(Box::new(Wal::open(request)?)), render)
 };
 
 static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::for_runs(Runs::InProcess));
@@ -258,7 +211,7 @@ impl Target for Wal {
         Ok(TargetInfo {
             in_process: true,
             kind: SCHEME.into(),
-            product: KIND.product.into(),
+            product: KIND.product.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             url: a.url.clone(),
             nodes: 1,

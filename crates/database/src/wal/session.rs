@@ -101,7 +101,7 @@ impl ClientSession for WalSession {
     }
 
     fn bulk(&mut self, _: usize, _: i64, _: u32) -> Result<u64, TargetError> {
-        Err(TargetError::Unsupported(super::NO_SQL.into()))
+        Err(TargetError::Unsupported("the reference log writer has a log and no tables".into()))
     }
 
     #[inline]

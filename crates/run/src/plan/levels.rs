@@ -67,7 +67,7 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
     if !known.is_empty() {
         return Ok(known);
     }
-    if let Some(why) = kind.no_levels {
+    if let Some(why) = &kind.no_levels {
         return value(format!("no levels with '{}': {why}", redact(url)));
     }
     let with: Vec<String> = TARGETS

@@ -121,7 +121,7 @@ fn think(what: &str, spec: &TimeSpec) -> Result<f64, PlanError> {
 }
 
 fn reconnect(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<u64>, PlanError> {
-    match kind.no_sessions.filter(|_| spec.reconnect_every.is_some()) {
+    match kind.no_sessions.as_ref().filter(|_| spec.reconnect_every.is_some()) {
         Some(why) => value(format!("--reconnect-every does not apply to {}: {why}", redact(url))),
         None => spec.reconnect_every(),
     }

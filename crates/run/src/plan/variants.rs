@@ -134,7 +134,7 @@ fn vias(spec: &PlanSpec, plan: &Plan, arms: usize) -> Result<Vec<Option<String>>
 fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
     let (kind, proxy) = (kind_of(&plan.target)?, kind_of(via)?);
     (proxy.check_url)(via)?;
-    let in_process = (kind.capabilities)().missing_drivers.iter().any(|(driver, _)| *driver == Driver::Database);
+    let in_process = kind.capabilities().missing_drivers.iter().any(|(driver, _)| *driver == Driver::Database);
     if in_process || kind.no_sessions.is_some() {
         return value(format!("--via does not apply to {}: its jobs need no connection to a server", plan.target));
     }
@@ -191,7 +191,7 @@ fn in_one_place(plans: &mut [Plan]) -> Result<Vec<SkippedWorkload>, PlanError> {
     let kinds = plans.iter().map(|plan| kind_of(&plan.target)).collect::<Result<Vec<_>, _>>()?;
     let mut apart = Vec::new();
     // Without procedures it runs in loadline's process.
-    if kinds.iter().any(|kind| (kind.capabilities)().missing_drivers.iter().any(|(d, _)| *d == Driver::Database)) {
+    if kinds.iter().any(|kind| kind.capabilities().missing_drivers.iter().any(|(d, _)| *d == Driver::Database)) {
         return Ok(apart);
     }
     let codes: Vec<String> = plans[0].workloads.iter().map(|w| w.code.clone()).collect();
@@ -298,7 +298,7 @@ pub(crate) fn differing<'a>(settings: impl Iterator<Item = &'a BTreeMap<String, 
 
 /// Whether the databases of two variants are of one kind, so that the same rows are the same work.
 pub(crate) fn same_kind(plan: &Plan, [a, b]: [&Variant; 2]) -> bool {
-    let [a, b] = [a, b].map(|variant| kind_of(plan.target_of(variant)).map(|kind| kind.source_key).ok());
+    let [a, b] = [a, b].map(|variant| kind_of(plan.target_of(variant)).map(|kind| &kind.source_key).ok());
     a == b
 }
 

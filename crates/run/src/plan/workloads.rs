@@ -107,7 +107,7 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
     if workload.scan.is_some() && at_client.is_some() {
         return at_client;
     }
-    let capabilities = (kind.capabilities)();
+    let capabilities = kind.capabilities();
     let forceable = capabilities.refusal_for_good(driver, &workload.needs).is_none();
     let refused = capabilities.refusal(driver, &workload.needs).map(|reason| Refusal { reason, forceable });
     refused.or(at_client)

@@ -90,7 +90,7 @@ impl Side {
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
         let server_memory = server_memory::known(plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
-        let no_limit = kind_of(&request.url)?.no_limit;
+        let no_limit = kind_of(&request.url)?.no_limit.as_deref();
         let limits = study.limits.as_ref().map(|limits| limits.for_target(&info, &machine.host)).transpose()?;
         let limits = limits.map(|(points, warning)| {
             warning.into_iter().for_each(|w| listener.on(Event::Warning(w)));
