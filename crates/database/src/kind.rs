@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
-use loadline_model::{Capabilities, Capability, Driver};
+use loadline_model::{Capabilities, Capability, Column, Driver, column};
 use serde::Deserialize;
 
 use crate::descriptor::{Embedded, fill};
@@ -72,6 +72,8 @@ pub struct KindFacts {
     no_driver: Option<String>,
     /// Sets of what drivers lack.
     lacks: Vec<String>,
+    /// Columns without a figure, and why.
+    uncounted: Vec<(String, String)>,
     /// Why its tests are not compared with a limit; `None` for every database.
     pub no_limit: Option<String>,
     /// Why its jobs have no session that could be opened anew; `None` for every database.
@@ -110,6 +112,12 @@ impl TargetKind {
             missing_drivers: self.no_driver.iter().map(|why| (Driver::Database, filled(why))).collect(),
             by_setting: Vec::new(),
         }
+    }
+
+    /// Columns without a figure on a server of this `product`, and why.
+    pub(crate) fn uncounted(&self, product: &str) -> Vec<(&'static Column, String)> {
+        let of = |(id, why): &(String, String)| Some((column::column(id)?, fill(why, &[("product", product)])));
+        self.uncounted.iter().filter_map(of).collect()
     }
 }
 
@@ -153,6 +161,7 @@ mod tests {
                 !kind.summary.is_empty() && kind.url_forms.iter().all(|[url, _]| url.starts_with(scheme)),
                 "{scheme}"
             );
+            assert_eq!(kind.uncounted("").len(), kind.uncounted.len(), "{scheme}: no column");
             assert!(kind.lacks.iter().all(|set| !lacking(set).is_empty()), "{scheme}");
         }
     }

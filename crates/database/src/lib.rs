@@ -38,7 +38,6 @@ mod render;
 mod request;
 mod role;
 mod rules;
-mod scope;
 mod secret;
 mod server_clock;
 mod servers;

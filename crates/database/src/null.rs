@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, Finding, Severity, Snapshot, column};
+use loadline_model::{Column, Finding, Severity, Snapshot};
 use loadline_workload::Arg;
 
 use crate::error::TargetError;
@@ -15,7 +15,8 @@ use crate::pause::{pause, pause_ns};
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, Observation, Observer, Results, TextDone,
+    Administration, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, Observation, Observer, Results, Scope,
+    TextDone,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -120,22 +121,12 @@ impl ClientDriver for Null {
 }
 
 impl Observation for Null {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+    fn observer_of(&self, _: Scope) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs), url: self.url.clone(), ..*self })))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let redo = [
-            column::REDO_BLOCKS_PER_S,
-            column::REDO_WRITES_PER_S,
-            column::REDO_SYNC_WRITES_PER_S,
-            column::REDO_MIB_PER_S,
-            column::REDO_KIB_PER_TX,
-            column::REDO_BYTES_PER_TX,
-            column::LOG_FILE_SYNC_MS,
-            column::COMMITS_PER_REDO_SYNC,
-        ];
-        redo.into_iter().map(|id| (id, "the null engine writes no log".to_owned())).collect()
+        KIND.uncounted("")
     }
 }
 

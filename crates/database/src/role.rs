@@ -37,7 +37,7 @@ pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, Slic
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
 pub use levels::{Level, Levels, Replica, ReplicaWatch};
 pub(crate) use levels::{find_level, not_in_force, wait_in_force};
-pub use observation::{Observation, Observer, SessionTasks};
+pub use observation::{Observation, Observer, Scope, SessionTasks};
 pub use optional::{
     BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
     StatisticsViews, Wear, WorkerLimit,

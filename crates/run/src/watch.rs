@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::{CollectError, CpuSource, Point, Rates, Sampler, SamplerConfig};
-use loadline_database::{Observer, Target, TargetError, kind_of};
+use loadline_database::{Observer, Scope, Target, TargetError, kind_of};
 use loadline_load::SECOND_NS;
 use loadline_model::snapshot::WaitSample;
 use loadline_model::watched::{WATCHED_SCHEMA, Watched};
@@ -77,13 +77,13 @@ pub fn watch(
     begin: impl FnOnce(),
 ) -> Result<Watched, WatchError> {
     let mut info = target.info()?;
-    let Some(role) = target.abilities().statistics_views else {
+    if target.abilities().statistics_views.is_none() {
         let why = format!("loadline can only see its own sessions of {}", info.product);
         return Err(WatchError::Refused { url: info.url, why });
-    };
+    }
     add_storage(&mut info);
     let views = ReadViews::new(target);
-    let observer = role.observer_of_all()?;
+    let observer = target.observer_of(Scope::All)?;
     let mut config = SamplerConfig::new(now_ns());
     let device = |role| info.device(role).map(str::to_owned);
     config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };

@@ -19,8 +19,6 @@ pub(crate) struct Knowledge {
     pub(crate) notes: Vec<Note>,
     /// Topics without a view, and why.
     pub(crate) absent: Vec<(Topic, String)>,
-    /// Columns without a figure, by their ids, and why.
-    pub(crate) uncounted: Vec<(String, String)>,
     settings_title: String,
     /// The database's own values of settings; those that differ are shown, or all if there are none.
     #[serde(default)]

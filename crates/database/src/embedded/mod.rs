@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
+use loadline_model::Column;
 use loadline_model::activity::{Topic, View};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, column};
 
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, StatisticsViews,
+    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews,
 };
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
@@ -138,13 +138,18 @@ impl<T: Engine> Target for T {
 }
 
 impl<T: Engine> Observation for T {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(self.observe())
+    fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
+        match scope {
+            Scope::Jobs => Ok(self.observe()),
+            Scope::All => Err(TargetError::Unsupported(format!(
+                "{} runs inside the process that uses it, and nothing counts the work of other processes: name a server",
+                self.base().kind.product
+            ))),
+        }
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let uncounted = &self.base().knowledge.uncounted;
-        uncounted.iter().filter_map(|(id, why)| Some((column::column(id)?, why.clone()))).collect()
+        self.base().kind.uncounted("")
     }
 }
 
@@ -154,13 +159,6 @@ impl<T: Engine> StatisticsViews for T {
         let mut views: Vec<View> = self.base().knowledge.absent.iter().map(absent).collect();
         views.push(self.base().knowledge.settings_view(&self.shown_settings()?));
         Ok(views)
-    }
-
-    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Err(TargetError::Unsupported(format!(
-            "{} runs inside the process that uses it, and nothing counts the work of other processes: name a server",
-            self.base().kind.product
-        )))
     }
 }
 

@@ -13,8 +13,7 @@ use super::settings::{MysqlSettings, is_secret};
 use super::version::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::role::{Observer, StatisticsViews};
-use crate::scope::Scope;
+use crate::role::StatisticsViews;
 use crate::statement::{DoubleQuotes, without_secrets};
 use crate::view::{StatisticsView, ViewQuery, of_servers};
 
@@ -148,10 +147,6 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
 impl StatisticsViews for Mysql {
     fn views(&self) -> Result<Vec<View>, TargetError> {
         Ok(of_servers(self.each(read)?, "server"))
-    }
-
-    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
-        self.observer_of(Scope::All)
     }
 }
 

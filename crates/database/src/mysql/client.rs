@@ -1,6 +1,5 @@
 //! The client driver: prepared statements over the wire, with as few writes and reads as possible.
 
-use loadline_model::Capability;
 use loadline_workload::{Arg, Statement};
 
 use super::knowledge::KNOWLEDGE;
@@ -26,8 +25,7 @@ struct MysqlClientSession {
 impl ClientDriver for Mysql {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let endpoint = self.endpoint_of(work, job)?;
-        let bulk = work.workload.needs.contains(&Capability::BulkLoad);
-        let mut connection = if bulk { endpoint.connect_loading()? } else { endpoint.connect()? };
+        let mut connection = endpoint.connect()?;
         endpoint.is_of_job(&connection, job);
         if let Some(isolation) = render::isolation(work) {
             connection.run(isolation)?;

@@ -14,10 +14,7 @@ use super::flavours;
 use super::knowledge::KNOWLEDGE;
 use super::member::Member;
 use super::own_sessions::{OwnSessions, hindrance};
-use super::protocol::{
-    self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_LOCAL_FILES, CLIENT_PLUGIN_AUTH, CLIENT_SSL, Greeting,
-    ServerError,
-};
+use super::protocol::{self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_SSL, Greeting, ServerError};
 use super::version::Version;
 use super::wire::Connection;
 use crate::descriptor::Release;
@@ -90,16 +87,11 @@ impl Endpoint {
         Ok(Endpoint { is_proxy: true, ..proxy.for_jobs(&self.sessions, None) })
     }
 
-    /// Opens a session. Asks for a missing password if the server wants one. The server cannot request local files in it.
-    pub(super) fn connect(&self) -> Result<Connection, TargetError> {
-        self.connect_as(false)
-    }
-
     /// Opens a session with the server's settings in at most this time; no password is asked for.
     pub(super) fn connect_within(&self, at_most: Duration) -> Result<Connection, TargetError> {
         let mut endpoint = self.clone();
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(at_most);
-        endpoint.attempt(false).map_err(|(e, _)| e)
+        endpoint.attempt().map_err(|(e, _)| e)
     }
 
     /// Ends a call of `c`: another session kills its session, then its socket is shut down. Asks through another session what the
@@ -116,11 +108,6 @@ impl Endpoint {
         Canceller::new(cancel).asking(move || told(ask()))
     }
 
-    /// Opens a session that can send rows with LOAD DATA LOCAL INFILE ([`Connection::load_local`]).
-    pub(super) fn connect_loading(&self) -> Result<Connection, TargetError> {
-        self.connect_as(true)
-    }
-
     /// Says that `c` is the session of job number `job`. A proxy may give it another one for each transaction.
     pub(super) fn is_of_job(&self, c: &Connection, job: u32) {
         if !self.is_proxy {
@@ -128,12 +115,14 @@ impl Endpoint {
         }
     }
 
-    fn connect_as(&self, loads: bool) -> Result<Connection, TargetError> {
+    /// Opens a session. Asks for a missing password if the server wants one. No file is read, whatever the server requests:
+    /// [`Connection::load_local`] sends rows.
+    pub(super) fn connect(&self) -> Result<Connection, TargetError> {
         let retry = |(e, code)| match code {
-            DENIED | DENIED_NO_PASSWORD if self.ask() => self.attempt(loads).map_err(|(e, _)| e),
+            DENIED | DENIED_NO_PASSWORD if self.ask() => self.attempt().map_err(|(e, _)| e),
             _ => Err(e),
         };
-        let mut c = self.attempt(loads).or_else(retry)?;
+        let mut c = self.attempt().or_else(retry)?;
         c.canceller = self.canceller(&mut c);
         let at_most = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
@@ -151,10 +140,10 @@ impl Endpoint {
     }
 
     /// Connects once with the known password. An error comes with the server's error number, or 0.
-    fn attempt(&self, loads: bool) -> Result<Connection, (TargetError, u16)> {
+    fn attempt(&self) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
         let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, c.canceller.clone());
-        let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, loads));
+        let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c));
         match started {
             Ok(()) => {
                 if self.is_proxy {
@@ -195,7 +184,7 @@ impl Endpoint {
         Peer { place: self.config.place(), names: &NAMES }
     }
 
-    fn start_session(&self, c: &mut Connection, loads: bool) -> Result<(), TargetError> {
+    fn start_session(&self, c: &mut Connection) -> Result<(), TargetError> {
         let place = self.config.place();
         let first = c.packet()?;
         if first.first() == Some(&0xff) {
@@ -210,11 +199,7 @@ impl Endpoint {
             c.version.check(&place)?;
         }
         c.session = greeting.session;
-        let given = |is: bool, capability: u32| if is { capability } else { 0 };
-        let mut capabilities = CLIENT_BASE
-            | CLIENT_PLUGIN_AUTH
-            | given(self.config.database.is_some(), CLIENT_CONNECT_WITH_DB)
-            | given(loads, CLIENT_LOCAL_FILES);
+        let mut capabilities = CLIENT_BASE | if self.config.database.is_some() { CLIENT_CONNECT_WITH_DB } else { 0 };
         let mut safe = matches!(self.config.address, Address::Unix(_));
         if let (Some(tls), Address::Tcp(host, _)) = (&self.tls, &self.config.address) {
             if greeting.capabilities & CLIENT_SSL != 0 {

@@ -15,8 +15,8 @@ use crate::cloud::{Part, absent_devices, why_absent};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::{TargetError, unless_refused};
 use crate::other_sessions::OtherSessions;
+use crate::role::Scope;
 use crate::role::{Observation, Observer, SessionTasks};
-use crate::scope::Scope;
 
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
@@ -127,17 +127,11 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError>
     unless_refused(c.query(&sql).map(|_| Some(sql)))
 }
 
-impl Mysql {
-    pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
+impl Observation for Mysql {
+    fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let open = |instance| ObserverSession::open(instance, scope);
         let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
         Ok(Box::new(MysqlObserver { sessions, cluster: self.is_cluster() }))
-    }
-}
-
-impl Observation for Mysql {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        self.observer_of(Scope::Jobs)
     }
 
     fn job_sessions(&self) -> Vec<Vec<u32>> {
@@ -159,16 +153,7 @@ impl Observation for Mysql {
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let product = self.first().version.product();
-        let mut absent = vec![
-            (column::FLASH_CACHE_WRITE_PCT, format!("{product} has no flash cache")),
-            (column::REDO_BLOCKS_PER_S, format!("{product} does not count the blocks of its log")),
-            (
-                column::UNDO_KIB_PER_TX,
-                format!(
-                    "InnoDB does not count the bytes of its undo; {product} counts the rows that have some (old_rows_per_tx)"
-                ),
-            ),
-        ];
+        let mut absent = super::KIND.uncounted(product);
         if !self.first().version.is_mysql_from(NUMBERED_LOG_FILES) {
             let why = format!("{product} writes its redo log files in a circle: there is no next one");
             absent.extend(column::SWITCHES.map(|id| (id, why.clone())));

@@ -11,7 +11,7 @@ use super::wire::Connection;
 use crate::error::TargetError;
 use crate::other_sessions::{SessionTask, Sessions};
 use crate::patience::waited_for;
-use crate::scope::Scope;
+use crate::role::Scope;
 
 /// The process list, and the positions of id, command, state and user. It needs no privilege: users see their own sessions, and all
 /// of loadline's have one user.

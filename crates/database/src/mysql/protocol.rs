@@ -14,12 +14,9 @@ pub(super) const MAX_PAYLOAD: usize = 0xff_ffff;
 
 pub(super) const CLIENT_SSL: u32 = 0x0800;
 pub(super) const CLIENT_CONNECT_WITH_DB: u32 = 0x0008;
-/// `CLIENT_LOCAL_FILES`: the server may request local files (LOAD DATA LOCAL INFILE).
-pub(super) const CLIENT_LOCAL_FILES: u32 = 0x0080;
-pub(super) const CLIENT_PLUGIN_AUTH: u32 = 0x0008_0000;
-/// Capabilities of every session: LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
-/// MULTI_RESULTS.
-pub(super) const CLIENT_BASE: u32 = 0x0001 | 0x0200 | 0x2000 | 0x8000 | 0x0002_0000;
+/// Capabilities of every session: LONG_PASSWORD, LOCAL_FILES (LOAD DATA LOCAL INFILE), PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
+/// MULTI_RESULTS, PLUGIN_AUTH.
+pub(super) const CLIENT_BASE: u32 = 0x0001 | 0x0080 | 0x0200 | 0x2000 | 0x8000 | 0x0002_0000 | 0x0008_0000;
 /// `SERVER_MORE_RESULTS_EXISTS` in a status.
 pub(super) const MORE_RESULTS: u16 = 0x0008;
 

@@ -92,7 +92,7 @@ impl LoadsTables for Mysql {
 
     fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError> {
         let MysqlInstance { endpoint, ledger, .. } = self.first();
-        Ok(Box::new(MysqlLoader { connection: endpoint.connect_loading()?, ledger: ledger.clone() }))
+        Ok(Box::new(MysqlLoader { connection: endpoint.connect()?, ledger: ledger.clone() }))
     }
 
     fn loaded(&self) -> &LoadedTables {

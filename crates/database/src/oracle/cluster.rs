@@ -14,11 +14,11 @@ use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
+use crate::role::Scope;
 use crate::role::{
     BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
     StatisticsViews, WorkerLimit,
 };
-use crate::scope::Scope;
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
@@ -113,8 +113,8 @@ impl Target for Oracle {
 }
 
 impl Observation for Oracle {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.service.session("observer")?, &self.views, &self.run, Scope::Jobs)))
+    fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
+        Ok(Box::new(OraObserver::new(self.service.session("observer")?, &self.views, &self.run, scope)))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
@@ -129,11 +129,6 @@ impl StatisticsViews for Oracle {
         let whose = counters::whose(Scope::All, &self.run);
         let queries = KNOWLEDGE.statistics_views(if all_instances { "GV$" } else { "V$" }, &whose);
         queries.map(|query| counters::read_view(session.as_mut(), &query)).collect()
-    }
-
-    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
-        let session = self.service.session("observer")?;
-        Ok(Box::new(OraObserver::new(session, &self.views, &self.run, Scope::All)))
     }
 }
 

@@ -11,8 +11,8 @@ use super::knowledge::{KNOWLEDGE, RELEASE, View};
 use super::session::{MODULE, NO_VIEW, OraSession, Row, answered, number, text};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
+use crate::role::Scope;
 use crate::role::{Observer, SessionTasks};
-use crate::scope::Scope;
 use crate::view::ViewQuery;
 
 /// The view of what sessions wait for now. It needs no Diagnostics Pack either: only its history does.

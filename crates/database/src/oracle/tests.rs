@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::session::{OraError, OraSession, Row};
 use super::*;
+use crate::role::Scope;
 use crate::secret::Secret;
 use crate::work::Work;
 
@@ -188,7 +189,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         client.canceller().cancel();
         let views = abilities.statistics_views.unwrap();
         assert!(views.views().unwrap().iter().all(|view| view.absent.is_none()));
-        views.observer_of_all().unwrap().sample_waits().unwrap();
+        target.observer_of(Scope::All).unwrap().sample_waits().unwrap();
         if let Some(reports) = abilities.native_reports {
             let mark = reports.native_mark().unwrap();
             reports.native_report(mark).unwrap();
@@ -218,7 +219,7 @@ fn found(name: &str) -> String {
     let waits = target.observer().unwrap().sample_waits().unwrap();
     let mut profile = WaitProfile::default();
     waits.iter().for_each(|waits| profile.add(waits));
-    abilities.statistics_views.unwrap().observer_of_all().unwrap().sample_waits().unwrap();
+    target.observer_of(Scope::All).unwrap().sample_waits().unwrap();
     let waits_asked = server.texts().into_iter().filter(|text| text.starts_with("SELECT W, "));
     let absent_columns = target.absent_columns().into_iter().map(|(column, why)| (column.id, why));
     for (what, said) in [

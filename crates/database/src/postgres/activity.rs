@@ -10,8 +10,7 @@ use super::sql::{OWN, own};
 use super::versions::Version;
 use super::wire::Connection;
 use crate::error::{TargetError, unless_refused};
-use crate::role::{Observer, StatisticsViews};
-use crate::scope::Scope;
+use crate::role::StatisticsViews;
 use crate::view::{ViewQuery, of_servers};
 
 /// The views of a version, without rows.
@@ -76,10 +75,6 @@ impl StatisticsViews for Postgres {
         let of =
             |instance: &PgInstance| self.session(instance, SessionRole::Inspect, |c| read(c, &instance.endpoint.name));
         Ok(of_servers(self.nodes.instances.iter().map(of).collect::<Result<_, _>>()?, "instance"))
-    }
-
-    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError> {
-        self.observer_of(Scope::All)
     }
 }
 

@@ -8,9 +8,9 @@ use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
 use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
+use crate::role::Scope;
 use crate::role::Use;
 use crate::rules::Rule;
-use crate::scope::Scope;
 use crate::view::{Fragments, StatisticsView};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.toml", include_str!("../postgres.toml"));

@@ -15,8 +15,8 @@ use super::wire::{Connection, Row, SYNC};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
+use crate::role::Scope;
 use crate::role::{Observer, SessionTasks};
-use crate::scope::Scope;
 
 /// The query that samples the waits in `scope`. A session that is idle in a transaction may block others.
 fn waits(scope: Scope) -> String {

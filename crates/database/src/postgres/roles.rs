@@ -9,6 +9,7 @@ use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity
 use super::client::PgClientSession;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
+use super::observer::PgObserver;
 use super::procedure::PgDatabaseSession;
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
@@ -21,9 +22,8 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
-    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, RunLock, WorkerLimit, median_of_three,
+    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, RunLock, Scope, WorkerLimit, median_of_three,
 };
-use crate::scope::Scope;
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -272,8 +272,16 @@ impl ClientDriver for Postgres {
 }
 
 impl Observation for Postgres {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
-        self.observer_of(Scope::Jobs)
+    fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
+        let endpoints: Vec<_> = self.nodes.instances.iter().map(|i| &i.endpoint).collect();
+        let local = self.nodes.instances.iter().all(|i| i.local);
+        let standbys = self.nodes.instances.iter().filter(|i| i.standby).count();
+        let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
+        let mut observer = PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?;
+        if let Some(via) = self.via() {
+            (observer.job_prefix, observer.is_shared) = (via.job_prefix(), true);
+        }
+        Ok(Box::new(observer))
     }
 
     fn own_commits(&self) -> Vec<u64> {
@@ -296,11 +304,7 @@ impl Observation for Postgres {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        const NO_UNDO: &str = "PostgreSQL has no undo: old row versions stay in the table, and it counts them, but not their size (old_rows_per_tx)";
-        let mut absent = vec![
-            (column::FLASH_CACHE_WRITE_PCT, "PostgreSQL has no flash cache".to_owned()),
-            (column::UNDO_KIB_PER_TX, NO_UNDO.to_owned()),
-        ];
+        let mut absent = super::KIND.uncounted("");
         for (columns, why) in [
             (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
             (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),

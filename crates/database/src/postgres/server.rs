@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
-use super::observer::{CounterGaps, PgObserver, uncounted_syncs};
+use super::observer::{CounterGaps, uncounted_syncs};
 use super::pair::Pair;
 use super::settings::{PgSettings, refuse_placeholders};
 use super::standbys::Identity;
@@ -18,8 +18,6 @@ use crate::env::of_target;
 use crate::error::{Cause, TargetError, unless_refused};
 use crate::facts::{Facts, Runs};
 use crate::request::{OpenRequest, Way};
-use crate::role::Observer;
-use crate::scope::Scope;
 use crate::servers::Servers;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
@@ -243,18 +241,6 @@ impl Postgres {
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
         self.session(instance, SessionRole::Admin, f)
-    }
-
-    pub(super) fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
-        let endpoints: Vec<_> = self.nodes.instances.iter().map(|i| &i.endpoint).collect();
-        let local = self.nodes.instances.iter().all(|i| i.local);
-        let standbys = self.nodes.instances.iter().filter(|i| i.standby).count();
-        let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
-        let mut observer = PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?;
-        if let Some(via) = self.via() {
-            (observer.job_prefix, observer.is_shared) = (via.job_prefix(), true);
-        }
-        Ok(Box::new(observer))
     }
 
     pub(super) fn session<T>(

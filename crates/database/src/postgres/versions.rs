@@ -5,7 +5,7 @@ use loadline_model::snapshot::counter;
 use super::knowledge::{KNOWLEDGE, STATS_RESET};
 use crate::descriptor::{Product, Release};
 use crate::error::TargetError;
-use crate::scope::Scope;
+use crate::role::Scope;
 
 /// Oldest supported version: the first with `pg_stat_wal` and OUT parameters of procedures.
 pub(super) const OLDEST: u32 = 14;

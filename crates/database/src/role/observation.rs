@@ -5,10 +5,27 @@ use loadline_model::{Column, Snapshot};
 
 use crate::error::TargetError;
 
+/// Whose waits are sampled, and whose transactions and accesses are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The jobs' sessions, and the database that they work in.
+    Jobs,
+    /// All clients but loadline, and all databases of the server.
+    All,
+}
+
 /// Reads the database's counters.
 pub trait Observation {
-    /// Opens a session that reads the counters.
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError>;
+    /// Opens a session that reads the counters of the jobs.
+    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+        self.observer_of(Scope::Jobs)
+    }
+
+    /// Opens a session that reads the counters of this scope.
+    ///
+    /// # Errors
+    /// [`TargetError::Unsupported`] if the database cannot see others.
+    fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError>;
 
     /// Columns that this target does not provide (in this version, with its present settings), each with the reason.
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {

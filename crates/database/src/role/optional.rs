@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use loadline_model::activity::View;
 use loadline_workload::Table;
 
-use super::Observer;
 use crate::data_set::FoundTable;
 use crate::error::TargetError;
 use crate::number::Number;
@@ -112,9 +111,6 @@ pub struct ParallelWorkers {
 pub trait StatisticsViews {
     /// All views as they are now. One that cannot be read (privilege, setting, version) says why.
     fn views(&self) -> Result<Vec<View>, TargetError>;
-
-    /// An observer whose wait samples are of all sessions but loadline's own.
-    fn observer_of_all(&self) -> Result<Box<dyn Observer>, TargetError>;
 }
 
 /// Creates the database's own report on a test, described by [`crate::NativeReport`].

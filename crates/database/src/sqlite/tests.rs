@@ -8,7 +8,7 @@ use rusqlite::params_from_iter;
 use super::*;
 use crate::embedded::tests::{commit, loaded};
 use crate::registry;
-use crate::role::Administration;
+use crate::role::{Administration, Scope};
 
 fn request(url: &str, scratch: &std::path::Path) -> OpenRequest {
     OpenRequest::new(url, scratch.to_owned())
@@ -272,5 +272,5 @@ fn settings_are_shown_and_what_it_does_not_count_has_a_reason() {
         of(Topic::Settings).rows.iter().any(|row| row[..2] == shown)
     };
     assert!(shows("mmap_size", "65536") && shows("journal_mode", "wal") && !shows("page_size", "4096"), "{all:?}");
-    assert!(matches!(views.observer_of_all().err(), Some(TargetError::Unsupported(_))));
+    assert!(matches!(target.observer_of(Scope::All).err(), Some(TargetError::Unsupported(_))));
 }

@@ -23,7 +23,7 @@ use crate::folder::{self, OwnedFolder};
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock};
+use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock, Scope};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use levels::Attached;
@@ -279,7 +279,7 @@ impl ClientDriver for Wal {
 }
 
 impl Observation for Wal {
-    fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
+    fn observer_of(&self, _: Scope) -> Result<Box<dyn Observer>, TargetError> {
         Ok(Box::new(WalObserver(Arc::clone(&self.writer))))
     }
 }

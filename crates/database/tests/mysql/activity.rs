@@ -1,5 +1,6 @@
 //! Statistics views: what they say of known work, and that reading them is loadline's own work.
 
+use loadline_database::Scope;
 use loadline_model::activity::{Topic, Value, growth};
 use loadline_model::snapshot::counter;
 
@@ -105,7 +106,7 @@ fn waits_of_all_clients_are_sampled_if_all_can_be_seen() {
     let server = server_alone();
     server.sql("CREATE USER IF NOT EXISTS blind@localhost; GRANT ALL ON loadline.* TO blind@localhost");
     let (root, blind) = (server.as_users("root").unwrap(), server.as_users("blind").unwrap());
-    let mut unseen = blind.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    let mut unseen = blind.observer_of(Scope::All).unwrap();
     let lock = root.lock().unwrap();
     let sleep = || drop(server.sql("SELECT SLEEP(2)"));
     let seen = waits_of_all_clients_are_sampled(root.as_ref(), "Stage:User sleep", sleep, || {

@@ -1,5 +1,6 @@
 //! Statistics views: what they say of known work, and that reading them is loadline's own work.
 
+use loadline_database::Scope;
 use loadline_model::activity::{Topic, Value, growth};
 use loadline_model::snapshot::counter;
 
@@ -55,7 +56,7 @@ fn a_reset_of_the_statistics_is_seen() {
 fn waits_of_all_clients_and_the_servers_own_work_are_sampled() {
     let db = server().database("scopes");
     let target = db.target();
-    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    let mut all = target.observer_of(Scope::All).unwrap();
     let sleep = || drop(db.psql("SELECT pg_sleep(2) /* scopes */"));
     let mut background = || all.sample_waits().unwrap().unwrap().background.is_some();
     let seen = waits_of_all_clients_are_sampled(target.as_ref(), "Timeout:PgSleep", sleep, || {
@@ -69,7 +70,7 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
     let (db, other) = (server().database("counted"), server().database("elsewhere"));
     let target = db.target();
     let mut jobs = target.observer().unwrap();
-    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    let mut all = target.observer_of(Scope::All).unwrap();
     // The first reading publishes what opening the session did.
     all.snapshot().unwrap();
     let before = (jobs.snapshot().unwrap(), all.snapshot().unwrap());

@@ -1,7 +1,7 @@
 //! Equal duties of all servers: tests that every binary runs on its own.
 
 use loadline_database::{
-    ClientSession, DatabaseSession, LoadProgress, Observer, SessionTasks, Target, TargetError, Work,
+    ClientSession, DatabaseSession, LoadProgress, Observer, Scope, SessionTasks, Target, TargetError, Work,
 };
 use loadline_model::Severity;
 use loadline_model::activity::View;
@@ -256,7 +256,7 @@ pub(crate) fn waits_of_all_clients_are_sampled(
     mut each: impl FnMut(),
 ) -> u32 {
     let mut jobs = target.observer().unwrap();
-    let mut all = target.abilities().statistics_views.unwrap().observer_of_all().unwrap();
+    let mut all = target.observer_of(Scope::All).unwrap();
     std::thread::scope(|scope| {
         let query = scope.spawn(sleep);
         let (mut seen, mut of_jobs) = (0, 0);

@@ -18,7 +18,7 @@ fn sent() -> BTreeSet<String> {
     // What is sent by another thread, on a cluster, or where only one instance can be read.
     let of_all = knowledge::KNOWLEDGE.query("awr-of-all");
     all.extend([SETUP, of_all, "ALTER SYSTEM CANCEL SQL '12, 34567, @1'"].map(str::to_owned));
-    let jobs = counters::whose(crate::scope::Scope::Jobs, "");
+    let jobs = counters::whose(crate::role::Scope::Jobs, "");
     all.extend(knowledge::KNOWLEDGE.views.iter().map(|view| view.query(false).replace("{whose}", &jobs)));
     all
 }
