@@ -26,6 +26,8 @@ pub(super) struct Knowledge {
     pub(super) waits_with_pool: WaitEvents,
     pub(super) of_mean_node: Vec<String>,
     pub(super) session: Versioned,
+    pub(super) threads: Versioned,
+    pub(super) queries: Routines,
     pub(super) status: Vec<String>,
     pub(super) galera_status: Vec<String>,
     pub(super) recorded: Vec<String>,

@@ -111,19 +111,13 @@ fn numbers(pairs: impl IntoIterator<Item = (String, String)>, prefix: &str) -> i
 /// The query of InnoDB's enabled metrics that SHOW STATUS lacks; `None` if the user lacks PROCESS.
 pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
     // The column's name differs between MariaDB and MySQL.
-    let column = c.value(
-        "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = \
-         'INNODB_METRICS' AND COLUMN_NAME IN ('ENABLED', 'STATUS') LIMIT 1",
-    )?;
+    let column = c.value(&KNOWLEDGE.queries.text("metrics-column", &[]))?;
     let on = match column.as_deref() {
         Some("ENABLED") => "ENABLED = 1",
         Some(_) => "STATUS = 'enabled'",
         None => return Ok(None),
     };
-    let sql = format!(
-        "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE {on} AND COMMENT NOT LIKE '%(innodb\\_%' AND \
-         SUBSYSTEM IN ('buffer', 'log', 'os', 'recovery', 'server', 'transaction')"
-    );
+    let sql = KNOWLEDGE.queries.text("metrics", &[("on", on)]);
     unless_refused(c.query(&sql).map(|_| Some(sql)))
 }
 

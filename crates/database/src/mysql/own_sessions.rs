@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loadline_model::snapshot::WaitSample;
 
+use super::knowledge::KNOWLEDGE;
 use super::protocol::Row;
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -20,12 +21,6 @@ const SESSIONS: (&str, [usize; 4]) =
 /// That of MySQL, where a query of that table writes its rows into a temporary table of InnoDB and counts them as changed (8.0.33:
 /// 40 a second).
 const MYSQL_SESSIONS: (&str, [usize; 4]) = ("SHOW PROCESSLIST", [0, 4, 6, 1]);
-
-/// The threads that run the sessions: MariaDB names them here, MySQL in performance_schema only.
-const THREADS: &str =
-    "SELECT ID, TID FROM information_schema.PROCESSLIST WHERE COMMAND <> 'Daemon' AND USER <> 'system user'";
-const MYSQL_THREADS: &str = "SELECT PROCESSLIST_ID, THREAD_OS_ID FROM performance_schema.threads \
-     WHERE PROCESSLIST_COMMAND <> 'Daemon' AND PROCESSLIST_USER <> 'system user'";
 
 /// Code of the error of KILL if the session has ended.
 const NO_SUCH_SESSION: u16 = 1094;
@@ -252,7 +247,7 @@ fn all_threads(c: &mut Connection) -> Result<Vec<SessionTask>, TargetError> {
     if c.value("SELECT @@thread_handling")?.is_some_and(|h| h.starts_with("pool")) {
         return Ok(Vec::new());
     }
-    let rows = match c.pairs(if c.version.mariadb { THREADS } else { MYSQL_THREADS }) {
+    let rows = match c.pairs(KNOWLEDGE.threads.at(&c.version).unwrap_or_default()) {
         Err(TargetError::Server(_)) if !c.version.mariadb => return Ok(Vec::new()),
         rows => rows?,
     };
@@ -266,10 +261,7 @@ fn all_threads(c: &mut Connection) -> Result<Vec<SessionTask>, TargetError> {
 /// itself or in a commit behind one that does. <https://mariadb.com/kb/en/general-thread-states/>,
 /// <https://dev.mysql.com/doc/refman/8.0/en/general-thread-states.html>
 pub(super) fn hindrance(c: &mut Connection, session: u32) -> Result<Option<TargetError>, TargetError> {
-    let states = format!(
-        "SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {session} OR STATE LIKE '{FULL_DISK}%' \
-                          ORDER BY ID = {session} DESC"
-    );
+    let states = KNOWLEDGE.queries.text("states", &[("session", &session.to_string()), ("full-disk", FULL_DISK)]);
     let mut states = c.query(&states)?.into_iter().map(|row| row.into_iter().next().flatten().unwrap_or_default());
     let state = states.next().unwrap_or_default();
     if state.starts_with(FULL_DISK) || state.starts_with("Commit") && states.next().is_some() {

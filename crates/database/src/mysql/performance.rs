@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 
+use super::knowledge::KNOWLEDGE;
 use super::wire::Connection;
 use crate::error::TargetError;
 
@@ -53,10 +54,7 @@ impl CommitTimes {
         let mut missing = missing(c, stages, &["global_instrumentation", "thread_instrumentation"])?;
         if missing.is_none() {
             // The table of the figures may need another grant.
-            let monitored = c.value(
-                "SELECT INSTRUMENTED FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID() AND (SELECT COUNT(*) \
-                 FROM performance_schema.events_stages_summary_global_by_event_name) > 0",
-            );
+            let monitored = c.value(&KNOWLEDGE.queries.text("monitored", &[]));
             let not = "performance_schema does not monitor this user's sessions: check setup_actors and \
                        performance_schema_max_thread_instances";
             missing = or_grant(monitored.map(|is| (is.as_deref() != Some("YES")).then(|| not.to_owned())))?;
@@ -67,11 +65,8 @@ impl CommitTimes {
     /// Time spent in each stage by all sessions since the server was started, ns.
     pub(super) fn read(&self, c: &mut Connection) -> Result<BTreeMap<String, f64>, TargetError> {
         let CommitTimes::Timed(stages) = self else { return Ok(BTreeMap::new()) };
-        let rows = c.pairs(&format!(
-            "SELECT EVENT_NAME, SUM_TIMER_WAIT DIV 1000 FROM performance_schema.events_stages_summary_global_by_event_name \
-             WHERE EVENT_NAME IN ('{}')",
-            stages.join("', '")
-        ))?;
+        let names = stages.join("', '");
+        let rows = c.pairs(&KNOWLEDGE.queries.text("stages", &[("names", &names)]))?;
         Ok(rows.into_iter().filter_map(|(name, ns)| Some((format!("{STAGE_TIME}{name}"), ns.parse().ok()?))).collect())
     }
 }
@@ -84,9 +79,7 @@ pub(super) fn missing(
     consumers: &[impl AsRef<str>],
 ) -> Result<Option<String>, TargetError> {
     let Some(first) = instruments.first() else { return Ok(None) };
-    let on = c.number(&format!(
-        "SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME LIKE '{first}' AND ENABLED = 'YES' AND TIMED = 'YES'"
-    ));
+    let on = c.number(&KNOWLEDGE.queries.text("instruments", &[("name", first)]));
     if on == Ok(Some(0.0)) {
         return Ok(Some(format!(
             "performance_schema has no instrument '{first}' that is on and timed: UPDATE performance_schema.setup_instruments SET \
@@ -95,13 +88,8 @@ pub(super) fn missing(
             instruments.join("' OR NAME LIKE '")
         )));
     }
-    let consumers: Vec<_> = consumers.iter().map(|name| format!("'{}'", name.as_ref())).collect();
-    let off = on.and_then(|_| {
-        c.value(&format!(
-            "SELECT NAME FROM performance_schema.setup_consumers WHERE NAME IN ({}) AND ENABLED = 'NO' LIMIT 1",
-            consumers.join(", ")
-        ))
-    });
+    let names = consumers.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("', '");
+    let off = on.and_then(|_| c.value(&KNOWLEDGE.queries.text("consumer-off", &[("names", &names)])));
     or_grant(off.map(|off| {
         off.map(|consumer| {
             format!(

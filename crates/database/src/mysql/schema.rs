@@ -15,6 +15,8 @@ const DATABASE: &str = "loadline";
 const LOCK: &str = "loadline";
 /// The table that marks the database as loadline's.
 const MARKER: &str = "made_by_loadline";
+/// The same in queries.
+const NAMES: [(&str, &str); 3] = [("database-name", DATABASE), ("marker", MARKER), ("mark", MARK)];
 /// In the marker's comment: the database existed before, empty, and stays.
 const ADOPTED: &str = "in a database that was there";
 
@@ -29,13 +31,7 @@ struct Found {
 
 impl Found {
     fn ask(c: &mut Connection) -> Result<Found, TargetError> {
-        let rows = c.query(&format!(
-            "SELECT (SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = '{DATABASE}'), \
-             (SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}') \
-             + (SELECT COUNT(*) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}') \
-             + (SELECT COUNT(*) FROM information_schema.EVENTS WHERE EVENT_SCHEMA = '{DATABASE}'), \
-             (SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = '{MARKER}')"
-        ))?;
+        let rows = c.query(&KNOWLEDGE.queries.text("database", &NAMES))?;
         let mut values = rows.into_iter().flatten();
         let mut next = || values.next().flatten().unwrap_or_default();
         Ok(Found { exists: next() != "0", objects: next().parse().unwrap_or(0), comment: next() })
@@ -104,26 +100,10 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
     if !found.is_loadlines() {
         return Ok(Vec::new());
     }
-    // The marker goes last, so that an interrupted removal can be repeated.
-    let queries = [
-        (
-            "PROCEDURE",
-            format!(
-                "SELECT ROUTINE_NAME FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA = '{DATABASE}' AND \
-                 ROUTINE_TYPE = 'PROCEDURE' AND ROUTINE_COMMENT LIKE '{MARK}%' ORDER BY 1"
-            ),
-        ),
-        (
-            "TABLE",
-            format!(
-                "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{DATABASE}' AND TABLE_TYPE = \
-                 'BASE TABLE' AND TABLE_COMMENT LIKE '{MARK}%' ORDER BY TABLE_NAME = '{MARKER}', 1"
-            ),
-        ),
-    ];
     let stays = |name: &String| kept.contains(name) || (!kept.is_empty() && name == MARKER);
     let mut removed = Vec::new();
-    for (kind, names) in queries {
+    for (kind, names) in [("PROCEDURE", "procedures"), ("TABLE", "tables")] {
+        let names = KNOWLEDGE.queries.text(names, &NAMES);
         for name in c.query(&names)?.into_iter().flatten().flatten().filter(|name| !stays(name)) {
             c.run(&format!("DROP {kind} IF EXISTS {}", KNOWLEDGE.dialect.full_name(&name)))?;
             removed.push(format!("the {} {DATABASE}.{name}", kind.to_lowercase()));

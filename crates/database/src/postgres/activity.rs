@@ -26,11 +26,7 @@ fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetErr
 
 /// The statements of this database, if the extension that counts them is in it.
 fn statements(c: &mut Connection, query: &ViewQuery, reset: &str, private: bool) -> Result<View, TargetError> {
-    // Without its library each query of the view is an error in the server's log. Only the library defines the setting.
-    let found = c.value(&own(
-        "SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = \
-         'pg_stat_statements' AND current_setting('pg_stat_statements.max', true) IS NOT NULL",
-    ))?;
+    let found = c.value(&own(&KNOWLEDGE.queries.text("extension", &[])))?;
     let Some(schema) = found else {
         return Ok(query.absent(if private {
             "the extension pg_stat_statements is not on this private server: loadline … --setting \

@@ -1,6 +1,7 @@
 //! Settings of a user's server that a run changes by ALTER SYSTEM: what they were is kept in loadline's schema until they are put
 //! back, so that a killed run can be made good.
 
+use super::knowledge::KNOWLEDGE;
 use super::schema;
 use super::sql::{SCHEMA, literal};
 use super::wire::{Connection, Row};
@@ -35,9 +36,7 @@ impl Present {
 /// The settings now. `c` must not set them for itself.
 pub(super) fn present(c: &mut Connection) -> Result<Vec<Present>, TargetError> {
     let names = CHANGED.map(literal).join(", ");
-    let rows = c.query(&format!(
-        "SELECT name, setting, source, sourcefile ~ '(^|/)postgresql\\.auto\\.conf$' FROM pg_settings WHERE name IN ({names})"
-    ))?;
+    let rows = c.query(&KNOWLEDGE.queries.text("origins", &[("names", &names)]))?;
     let present = rows.into_iter().filter_map(|row| {
         let row = Row(row);
         let name = CHANGED.into_iter().find(|name| row.get(0) == Some(name))?;
@@ -75,11 +74,7 @@ pub(super) fn alter(c: &mut Connection, name: &str, value: Option<&str>) -> Resu
 /// # Errors
 /// [`TargetError::Refused`] with the statements for an administrator, if the server refuses one; they stay kept then.
 pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
-    let in_own_schema = format!(
-        "SELECT 1 FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace WHERE t.relname = '{TABLE}' AND n.nspname = \
-         '{SCHEMA}' AND obj_description(n.oid, 'pg_namespace') LIKE '{}%'",
-        MARK
-    );
+    let in_own_schema = KNOWLEDGE.queries.text("own-table", &[("table", TABLE), ("schema", SCHEMA), ("mark", MARK)]);
     if c.value(&in_own_schema)?.is_none() {
         return Ok(Vec::new());
     }

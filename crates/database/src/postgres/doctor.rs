@@ -63,10 +63,7 @@ pub(super) fn durable_commit(endpoint: &Endpoint) -> Result<Option<Finding>, Tar
 
 /// Whether the settings of a session of loadline's do not hold: `c` is one.
 pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, TargetError> {
-    let held = c.value(
-        "SELECT current_setting('jit') = 'off' AND current_setting('statement_timeout') = '0' \
-         AND current_setting('max_parallel_workers_per_gather') = '0'",
-    )?;
+    let held = c.value(&KNOWLEDGE.queries.text("settings-hold", &[]))?;
     let advice = "a connection pool drops the settings of loadline's sessions, so those of the server hold (JIT, timeouts, parallel \
                   queries): give the server's own address";
     let finding = || Finding::new("session-settings", Severity::Refused, "session settings", "ignored", advice);

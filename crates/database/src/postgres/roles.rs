@@ -293,11 +293,7 @@ impl Observation for Postgres {
         for instance in &self.nodes.instances {
             let prefix = instance.endpoint.job_prefix();
             let names: Vec<String> = jobs.clone().map(|job| sql::literal(&format!("{prefix}{job}"))).collect();
-            let query = format!(
-                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() \
-                 AND application_name IN ({})",
-                names.join(", ")
-            );
+            let query = KNOWLEDGE.queries.text("end-jobs", &[("names", &names.join(", "))]);
             ended += self.admin(instance, |c| c.number(&query))?.unwrap_or(0);
         }
         Ok(Some(ended))

@@ -375,9 +375,8 @@ impl Postgres {
 
 /// Settings of `there` that are not as `here`, as the server states them.
 fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, TargetError> {
-    const SETTINGS: &str = "SELECT name, setting FROM pg_settings WHERE context IN ('user', 'superuser') AND \
-                            name <> 'application_name' ORDER BY 1";
-    let both = here.query(SETTINGS)?.into_iter().map(Row).zip(there.query(SETTINGS)?.into_iter().map(Row));
+    let settings = KNOWLEDGE.queries.text("session-settings", &[]);
+    let both = here.query(&settings)?.into_iter().map(Row).zip(there.query(&settings)?.into_iter().map(Row));
     let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
     Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
 }

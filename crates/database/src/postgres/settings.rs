@@ -28,9 +28,7 @@ pub(super) struct PgSettings(BTreeMap<String, Setting>);
 impl PgSettings {
     /// Reads the settings of this session, including those of its role and its database.
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
-        let rows = c.query(&own("SELECT name, current_setting(name, true), setting, coalesce(unit, ''), \
-             source IN ('default', 'override', 'client', 'session'), setting IS NOT DISTINCT \
-             FROM boot_val FROM pg_settings"))?;
+        let rows = c.query(&own(&KNOWLEDGE.queries.text("settings", &[])))?;
         let setting = |row: Row| {
             let (shown, raw, unit) = (row.text(1), row.text(2), row.text(3));
             (row.text(0), Setting { shown, raw, unit, is_default: row.is_true(4), is_built_in: row.is_true(5) })
