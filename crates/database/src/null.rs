@@ -81,7 +81,6 @@ impl Target for Null {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         Ok(TargetInfo {
-            in_process: false,
             kind: "null".into(),
             product: KIND.product.clone(),
             version: env!("CARGO_PKG_VERSION").into(),

@@ -120,7 +120,7 @@ impl<T: LoadsTables> Administration for T {
         let open = || self.open_loader();
         let ways = Ways { open: &open, one_writer: Self::ONE_WRITER, progress };
         self.in_step(|| {
-            load(&WantedRows { work, jobs, loaded: self.loaded() }, ways)?;
+            load(work, jobs, self.loaded(), ways)?;
             data_set::load(work, ways)
         })?;
         self.after_load()
@@ -216,44 +216,38 @@ impl<T: LoadsTables> Queries for T {
     }
 }
 
-/// Rows that must be loaded before a test.
-struct WantedRows<'a> {
-    work: &'a Work,
-    /// Number of jobs that run.
-    jobs: u32,
-    loaded: &'a LoadedTables,
-}
-
 /// The workload's tables outside the data set.
 pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &Table> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
-/// Loads the missing rows of the workload tables. A transaction holds whole batches, so an interrupted load is resumed.
-fn load(wanted: &WantedRows<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
-    let known = wanted.loaded.lock().clone();
-    let tables =
-        workload_tables(wanted.work).filter(|t| t.is_whole() || !batches(wanted.work, t, wanted.jobs).is_empty());
-    let mut tables = tables.filter(|t| !known.contains(&key(wanted, t)) || may_lose_rows(wanted.work, t)).peekable();
+/// Loads the rows of the workload tables that `jobs` jobs lack. A transaction holds whole batches, so an interrupted load is resumed.
+fn load(work: &Work, jobs: u32, loaded: &LoadedTables, ways: Ways<'_, '_>) -> Result<(), TargetError> {
+    let known = loaded.lock().clone();
+    let key = |table: &Table| (table_stem(work, &table.name), table.total_rows(&work.params, 0));
+    let tables = workload_tables(work).filter(|t| t.is_whole() || !batches(work, t, jobs).is_empty());
+    let mut tables = tables.filter(|t| !known.contains(&key(t)) || may_lose_rows(work, t)).peekable();
     if tables.peek().is_none() {
         return Ok(());
     }
-    ways.with_each(tables, |table, loader| load_table(wanted, table, loader, ways))
-}
-
-fn key(wanted: &WantedRows<'_>, table: &Table) -> (String, u64) {
-    (table_stem(wanted.work, &table.name), table.total_rows(&wanted.work.params, 0))
+    ways.with_each(tables, |table, loader| {
+        load_table(work, jobs, table, loader, ways)?;
+        if table.is_whole() {
+            loaded.lock().insert(key(table));
+        }
+        Ok(())
+    })
 }
 
 fn load_table<'a>(
-    wanted: &WantedRows<'_>,
+    work: &Work,
+    jobs: u32,
     table: &Table,
     loader: &mut Loader<'a>,
     ways: Ways<'_, 'a>,
 ) -> Result<(), TargetError> {
-    let work = wanted.work;
     let existing = loader.counted(work, table)?;
-    let mut missing = batches(work, table, wanted.jobs);
+    let mut missing = batches(work, table, jobs);
     missing.retain(|b| existing.get(&b.number) != Some(&b.len()));
     for batch in missing.iter().filter(|b| existing.contains_key(&b.number)) {
         loader.remove(work, table, &batch.keys)?;
@@ -263,13 +257,10 @@ fn load_table<'a>(
             Ways { one_writer: true, ..ways }.add_all(work, table, &missing, loader)?;
             loader.finish(work, table, None)?;
         }
-        return Ok(());
-    }
-    if !missing.is_empty() || !loader.is_finished(work, table)? {
+    } else if !missing.is_empty() || !loader.is_finished(work, table)? {
         let name = format!("{} of {}", table.name, work.workload.code);
         ways.load(work, table, (&name, &missing), loader, None)?;
     }
-    wanted.loaded.lock().insert(key(wanted, table));
     Ok(())
 }
 

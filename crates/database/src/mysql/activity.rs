@@ -17,18 +17,6 @@ use crate::role::StatisticsViews;
 use crate::statement::{DoubleQuotes, without_secrets};
 use crate::view::{StatisticsView, ViewQuery, of_servers};
 
-/// The names of a replica's columns in the answer: MySQL's, MariaDB's and old MySQL's.
-const REPLICA_NAMES: [&[&str]; 8] = [
-    &["Channel_Name", "Connection_name"],
-    &["Source_Host", "Master_Host"],
-    &["Replica_IO_Running", "Slave_IO_Running"],
-    &["Replica_SQL_Running", "Slave_SQL_Running"],
-    &["Seconds_Behind_Source", "Seconds_Behind_Master"],
-    &["Relay_Log_Space"],
-    &["Last_IO_Errno"],
-    &["Last_SQL_Errno"],
-];
-
 /// Number of the error "table does not exist".
 const NO_TABLE: u16 = 1146;
 
@@ -130,9 +118,9 @@ fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, Targe
             ViewRows::Settings => query.view(rows.map(|rows| rows.into_iter().filter_map(setting).collect()))?,
             ViewRows::Running => query.view(rows.map(|rows| rows.into_iter().map(running).collect()))?,
             ViewRows::Replica => {
-                let at = |names: &[&str]| c.names.iter().position(|name| names.contains(&name.as_str()));
-                let columns = REPLICA_NAMES.map(at);
-                let row = |row: Row| columns.map(|at| row.get(at?).cloned().flatten()).to_vec();
+                let at = |names: &Vec<String>| c.names.iter().position(|name| names.contains(name));
+                let columns: Vec<_> = KNOWLEDGE.replica_names.iter().map(at).collect();
+                let row = |row: Row| columns.iter().map(|at| row.get((*at)?).cloned().flatten()).collect();
                 query.view(rows.map(|rows| rows.into_iter().map(row).collect()))?
             }
             ViewRows::Sessions | ViewRows::Query => match rows {

@@ -11,6 +11,7 @@ use super::version::Version;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::error::TargetError;
+use crate::rules::SettingValues;
 use crate::servers::Servers;
 
 /// A server. Several nodes may lead to the same one.
@@ -132,23 +133,21 @@ impl MysqlInstance {
         c: &mut Connection,
         member: Option<Member>,
     ) -> Result<MysqlInstance, TargetError> {
-        let given_flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?.unwrap_or(1.0) as u8;
-        let pid_file = c.value("SELECT @@GLOBAL.pid_file")?;
-        let log_bin = c.number("SELECT @@GLOBAL.log_bin")? == Some(1.0);
+        let settings = MysqlSettings::read(c)?;
+        let given_flush = settings.number("innodb_flush_log_at_trx_commit").unwrap_or(1.0) as u8;
+        let log_bin = settings.is_on("log_bin");
         Ok(MysqlInstance {
-            local: is_local(&endpoint, pid_file.as_deref()),
+            local: is_local(&endpoint, settings.get("pid_file")),
             endpoint,
             nodes: 1,
             version: c.version.clone(),
             ledger: Ledger::new(given_flush, log_bin, member.is_some()),
             given_flush,
-            pool: c.value("SELECT @@GLOBAL.thread_handling")?.as_deref() == Some("pool-of-threads"),
+            pool: settings.get("thread_handling") == Some("pool-of-threads"),
             times: CommitTimes::ask(c, log_bin)?,
-            cloud: MysqlSettings::read(c)?.cloud(),
-            doublewrite: doublewrites(
-                &c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_doublewrite', 'innodb_flush_method')")?,
-            ),
-            page_bytes: c.number("SELECT @@GLOBAL.innodb_page_size")?.map_or(16_384, |b| b as u64),
+            cloud: settings.cloud(),
+            doublewrite: doublewrites(&settings),
+            page_bytes: settings.number("innodb_page_size").map_or(16_384, |b| b as u64),
             member,
         })
     }
@@ -166,8 +165,8 @@ impl MysqlInstance {
 }
 
 /// Whether these settings make InnoDB sync blocks after their doublewrite buffer.
-fn doublewrites(settings: &[(String, String)]) -> bool {
-    let of = |name| settings.iter().find(|(n, _)| n == name).map_or("", |(_, value)| value.as_str());
+fn doublewrites(settings: &MysqlSettings) -> bool {
+    let of = |name| settings.get(name).unwrap_or_default();
     of("innodb_doublewrite").eq_ignore_ascii_case("on")
         && !["nosync", "littlesync"].contains(&of("innodb_flush_method"))
 }

@@ -36,6 +36,8 @@ pub(super) struct Knowledge {
     pub(super) secret: Vec<String>,
     pub(super) no_secret: Vec<String>,
     pub(super) set_by_loadline: BTreeMap<String, String>,
+    pub(super) replica_names: Vec<Vec<String>>,
+    pub(super) process_list: ProcessList,
     #[serde(rename = "rule")]
     pub(super) rules: Vec<Rule>,
     pub(super) grants: Vec<Grant>,
@@ -44,6 +46,15 @@ pub(super) struct Knowledge {
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
     pub(super) dialect: Dialect,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProcessList {
+    pub(super) working: Vec<String>,
+    pub(super) resting: Vec<String>,
+    pub(super) no_client: Vec<String>,
+    pub(super) no_user: Vec<String>,
 }
 
 /// A privilege that loadline uses.

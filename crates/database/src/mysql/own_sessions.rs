@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use loadline_model::snapshot::WaitSample;
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, ProcessList};
 use super::protocol::Row;
 use super::wire::Connection;
 use crate::error::TargetError;
@@ -25,16 +25,6 @@ const MYSQL_SESSIONS: (&str, [usize; 4]) = ("SHOW PROCESSLIST", [0, 4, 6, 1]);
 /// Code of the error of KILL if the session has ended.
 const NO_SUCH_SESSION: u16 = 1094;
 
-/// Commands of sessions that work, and the states in which they only wait for a time or a name.
-const WORKING: [&str; 5] = ["Query", "Execute", "Prepare", "Fetch", "Killed"];
-const RESTING: [&str; 2] = ["User sleep", "User lock"];
-
-/// Commands of sessions that serve no client: the server's own, replication, and those that log in.
-const NO_CLIENT: [&str; 7] =
-    ["Daemon", "Connect", "Binlog Dump", "Binlog Dump GTID", "Slave_IO", "Slave_SQL", "Slave_worker"];
-/// Users of the server's own sessions.
-const NO_USER: [&str; 2] = ["system user", "event_scheduler"];
-
 /// The state of a session that writes to a full disk. The server tries again every minute.
 const FULL_DISK: &str = "Waiting for someone to free space";
 /// A state that begins as those that wait, but passes.
@@ -51,15 +41,16 @@ struct Listed {
 
 impl Listed {
     fn is_servers(&self) -> bool {
-        NO_USER.contains(&&*self.user)
+        KNOWLEDGE.process_list.no_user.contains(&self.user)
     }
 
     fn is_clients(&self) -> bool {
-        !NO_CLIENT.contains(&&*self.command) && !self.is_servers()
+        !KNOWLEDGE.process_list.no_client.contains(&self.command) && !self.is_servers()
     }
 
     fn works(&self) -> bool {
-        WORKING.contains(&&*self.command) && !RESTING.contains(&&*self.state)
+        let ProcessList { working, resting, .. } = &KNOWLEDGE.process_list;
+        working.contains(&self.command) && !resting.contains(&self.state)
     }
 
     fn event(&self) -> String {
@@ -92,8 +83,8 @@ pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, Target
     if c.version.mariadb {
         return Ok(0);
     }
-    let [system, scheduler] = NO_USER;
-    let at_work = |s: &&Listed| s.user == scheduler || s.user == system && !["Daemon", "Sleep"].contains(&&*s.command);
+    let at_work =
+        |s: &&Listed| s.is_servers() && (s.user != "system user" || !["Daemon", "Sleep"].contains(&&*s.command));
     Ok(list(c)?.iter().filter(at_work).count())
 }
 
@@ -175,12 +166,12 @@ impl OwnSessions {
     /// Condition under which a row of the process list is a client's session and not loadline's.
     pub(super) fn are_others(&self) -> String {
         let ids: Vec<String> = self.ids().keys().chain([&0]).map(u32::to_string).collect();
-        let quoted = |names: &[&str]| format!("'{}'", names.join("', '"));
+        let quoted = |names: &[String]| format!("'{}'", names.join("', '"));
         format!(
             "ID NOT IN ({}) AND COMMAND NOT IN ({}) AND USER NOT IN ({})",
             ids.join(", "),
-            quoted(&NO_CLIENT),
-            quoted(&NO_USER)
+            quoted(&KNOWLEDGE.process_list.no_client),
+            quoted(&KNOWLEDGE.process_list.no_user)
         )
     }
 

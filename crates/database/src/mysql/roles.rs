@@ -41,7 +41,6 @@ impl Target for Mysql {
             notes.push(format!("{} nodes lead to one server, whose counters are counted once", self.facts.nodes));
         }
         Ok(TargetInfo {
-            in_process: false,
             kind: self.private().map_or("mysql", |s| s.setup.product.scheme.as_str()).into(),
             product: first.version.product().into(),
             version: first.version.text.clone(),
@@ -80,7 +79,22 @@ impl Ways for Mysql {
         let Way::Via(url) = &request.way else { return Ok(None) };
         let via = self.first().endpoint.via(url, request)?;
         let listening = via.config.address.listening();
-        self.go_via(via)?;
+        let name = format!("loadline {} {} via", std::process::id(), loadline_storage::now_ns());
+        let mut there = via.connect()?;
+        let is_same = self.first().admin(|c| {
+            c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
+            Ok(there.number(&format!("SELECT IS_USED_LOCK('{name}')"))? == Some(f64::from(c.session)))
+        })?;
+        // The server counts what jobs do there.
+        self.first().ledger.book(&mut there)?;
+        if !is_same {
+            return Err(TargetError::Refused(format!(
+                "'{}' leads to another server than '{}': give the target that the proxy leads to",
+                via.config.place(),
+                self.first().endpoint.config.place()
+            )));
+        }
+        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(via));
         Ok(listening)
     }
 }
@@ -130,8 +144,21 @@ impl LoadsTables for Mysql {
         self.at_first(|c| schema::clean(c, &kept))
     }
 
+    /// Prepares the servers for jobs of `work` by `driver`: their commits are counted, and wait for the log or not. That is a setting of
+    /// the server, which is set on a private one, and left as it is on a user's.
     fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
-        self.ready_commits(work, driver)
+        for instance in self.instances() {
+            instance.ledger.jobs_run(work, driver);
+            let wanted = match work.program.commit {
+                Commit::Nowait if matches!(instance.given_flush, 1 | 3) => NOWAIT,
+                _ => instance.given_flush,
+            };
+            if self.server.is_some() && wanted != instance.ledger.flush() {
+                instance.admin(|c| c.run(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}")))?;
+                instance.ledger.set_flush(wanted);
+            }
+        }
+        Ok(())
     }
 
     fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {

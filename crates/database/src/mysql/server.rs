@@ -133,27 +133,6 @@ impl Mysql {
         Ok(Arc::clone(self.nodes.of_job(work, job)?.0))
     }
 
-    /// Has jobs go through `via` if it leads to the server.
-    pub(super) fn go_via(&self, via: Endpoint) -> Result<(), TargetError> {
-        let name = format!("loadline {} {} via", std::process::id(), loadline_storage::now_ns());
-        let mut there = via.connect()?;
-        let is_same = self.first().admin(|c| {
-            c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-            Ok(there.number(&format!("SELECT IS_USED_LOCK('{name}')"))? == Some(f64::from(c.session)))
-        })?;
-        // The server counts what jobs do there.
-        self.first().ledger.book(&mut there)?;
-        if !is_same {
-            return Err(TargetError::Refused(format!(
-                "'{}' leads to another server than '{}': give the target that the proxy leads to",
-                via.config.place(),
-                self.first().endpoint.config.place()
-            )));
-        }
-        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(via));
-        Ok(())
-    }
-
     /// Notes on the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
         if self.first().member.is_none() {
@@ -177,23 +156,6 @@ impl Mysql {
     /// Puts the server's address before `text` if there are several servers.
     pub(super) fn labelled(&self, instance: &MysqlInstance, text: String) -> String {
         if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
-    }
-
-    /// Prepares the servers for jobs of `work` by `driver`: their commits are counted, and wait for the log or not. That is a setting of
-    /// the server, which is set on a private one, and left as it is on a user's.
-    pub(super) fn ready_commits(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
-        for instance in self.instances() {
-            instance.ledger.jobs_run(work, driver);
-            let wanted = match work.program.commit {
-                Commit::Nowait if matches!(instance.given_flush, 1 | 3) => NOWAIT,
-                _ => instance.given_flush,
-            };
-            if self.server.is_some() && wanted != instance.ledger.flush() {
-                instance.admin(|c| c.run(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}")))?;
-                instance.ledger.set_flush(wanted);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -82,7 +82,6 @@ impl Target for Oracle {
         notes.extend(KNOWLEDGE.notes.iter().cloned());
         Ok(TargetInfo {
             memory_bytes: memory.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
-            in_process: false,
             kind: "oracle".into(),
             product: super::KIND.product.clone(),
             version: self.version.clone(),

@@ -285,7 +285,8 @@ impl Endpoint {
         c.send()?;
         self.authenticate(c)?;
         if !self.logs_in {
-            c.no_login();
+            // The server did not count the login.
+            c.own_commits = 0;
         }
         loop {
             let incoming = c.next()?;
@@ -333,7 +334,7 @@ impl Endpoint {
     /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
     /// through another session what the server does; nobody asks about the one that asks.
     fn canceller(&self, c: &mut Connection, role: SessionRole) -> Canceller {
-        let (mut endpoint, key, shut) = (self.clone(), c.key, c.shutter());
+        let (mut endpoint, key, shut) = (self.clone(), c.key, c.stream.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
         let endpoint = Arc::new(endpoint);
         let cancelled = Arc::clone(&endpoint);

@@ -171,7 +171,7 @@ impl ObserverSession {
             here.insert(counter::LOG_SWITCHES.to_owned(), (position / self.log_file).floor());
         }
         if let Some(all) = here.get("pg_stat_database.xact_commit") {
-            here.insert(counter::COMMITS.to_owned(), all - c.own_commits_booked() as f64);
+            here.insert(counter::COMMITS.to_owned(), all - c.ledger.total() as f64);
         }
         for (name, number) in here.iter().filter(|(name, _)| !(self.standby && is_of_log(name))) {
             *snapshot.counters.entry(name.clone()).or_default() += number;

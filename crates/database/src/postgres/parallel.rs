@@ -2,12 +2,13 @@
 
 use loadline_workload::Table;
 
+use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
+use super::server::Postgres;
 use super::settings::PgSettings;
-use super::wire::Connection;
 use crate::error::TargetError;
 use crate::parallel::queries;
-use crate::role::{ParallelWorkers, WorkerLimit};
+use crate::role::{ParallelQueries, ParallelWorkers, WorkerLimit};
 use crate::work::Work;
 
 /// Settings of a job's session for queries with `workers`, including the session itself. With more than one, the
@@ -38,7 +39,7 @@ pub(super) fn table_settings(work: &Work) -> Vec<String> {
 
 /// The maximum number of parallel workers and the limiting settings. All workers but the session itself are background
 /// workers of the server.
-pub(super) fn worker_limit(settings: &PgSettings) -> Option<WorkerLimit> {
+fn worker_limit(settings: &PgSettings) -> Option<WorkerLimit> {
     let names = ["max_parallel_workers", "max_worker_processes"];
     let values = names.map(|name| settings.number(name));
     let [Some(a), Some(b)] = values else { return None };
@@ -46,12 +47,18 @@ pub(super) fn worker_limit(settings: &PgSettings) -> Option<WorkerLimit> {
     Some(WorkerLimit { workers: a.min(b) as u32 + 1, because })
 }
 
-/// Runs the first query of `work` and counts its workers.
-pub(super) fn count_workers(c: &mut Connection, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-    let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
-    let rows = c.query(&format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}"))?;
-    let plan: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
-    Ok(Some(parse_plan(&plan)))
+impl ParallelQueries for Postgres {
+    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
+        self.at_primary(|c| Ok(worker_limit(&PgSettings::read(c)?)))
+    }
+
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+        let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}");
+        let rows = self.session(self.primary(), SessionRole::Job(work, 0), |c| c.query(&explain))?;
+        let plan: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+        Ok(Some(parse_plan(&plan)))
+    }
 }
 
 /// Parses the lines `Workers Planned: 3` and `Workers Launched: 2`; without them the query was not parallel.

@@ -1,7 +1,8 @@
 //! The roles of [`crate::role`] for PostgreSQL.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
@@ -13,7 +14,9 @@ use super::observer::PgObserver;
 use super::procedure::PgDatabaseSession;
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
-use super::{changed_settings, doctor, pair, parallel, procedure, schema, server, sql, standbys};
+use super::standbys::Identity;
+use super::wire::{Connection, Row};
+use super::{changed_settings, doctor, pair, procedure, schema, server, sql, standbys};
 use crate::cloud::absent_devices;
 use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
@@ -22,7 +25,7 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
-    Observation, Observer, ParallelQueries, ParallelWorkers, Privilege, RunLock, Scope, WorkerLimit, median_of_three,
+    Observation, Observer, Privilege, RunLock, Scope, median_of_three,
 };
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
 use crate::work::Work;
@@ -79,7 +82,6 @@ impl Target for Postgres {
         Ok(TargetInfo {
             host,
             memory_bytes,
-            in_process: false,
             kind: self.kind.into(),
             product: "PostgreSQL".into(),
             version: self.version_text.clone(),
@@ -266,8 +268,29 @@ impl ClientDriver for Postgres {
         Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, work, named)?))
     }
 
+    /// Has all sessions that a pooler keeps open for jobs report what they did: as many transactions as there are sessions, all open at a
+    /// time, so that each has one of its own.
     fn publish_shared(&self) -> Result<(), TargetError> {
-        self.flush_pooled()
+        let Some(via) = self.via() else { return Ok(()) };
+        let of_jobs = KNOWLEDGE.queries.text("processes", &[]);
+        let pooled = self.at_primary(|c| Ok(c.query_with(&of_jobs, &[&via.job_prefix()])?.len()))?;
+        let flush = KNOWLEDGE.texts.flush.at(self.version);
+        let begin = format!("BEGIN; {}", sql::own(flush.unwrap_or("SELECT 1")));
+        let mut open = Vec::new();
+        for _ in 0..pooled {
+            let mut c = via.connect(SessionRole::Inspect)?;
+            c.query(&begin)?;
+            open.push(c);
+        }
+        for c in &mut open {
+            c.query("COMMIT")?;
+            c.book();
+        }
+        if flush.is_none() {
+            // The collector of version 14 is told at the end of a transaction, and has a second.
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        Ok(())
     }
 }
 
@@ -337,7 +360,7 @@ impl DatabaseDriver for Postgres {
         self.at_primary(|c| {
             median_of_three(|| {
                 c.query(&block)?;
-                c.add_own_commits(u64::from(ITERATIONS));
+                c.own_commits += u64::from(ITERATIONS);
                 c.number(&format!("SELECT current_setting('{}')", procedure::OVERHEAD))
             })
         })
@@ -361,23 +384,41 @@ impl Checkpoints for Postgres {
     }
 }
 
-impl ParallelQueries for Postgres {
-    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
-        self.at_primary(|c| Ok(parallel::worker_limit(&PgSettings::read(c)?)))
-    }
-
-    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
-        self.session(self.primary(), SessionRole::Job(work, 0), |c| parallel::count_workers(c, work))
-    }
-}
-
 impl Ways for Postgres {
     fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError> {
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let Way::Via(url) = &request.way else { return Ok(None) };
-        let endpoint = self.primary().endpoint.via(url, request)?;
+        let mut endpoint = self.primary().endpoint.via(url, request)?;
         let listening = endpoint.config.address.listening();
-        self.go_via(endpoint)?;
+        let (here, private) = (self.primary(), self.server.is_some());
+        let mut c = endpoint.connect(SessionRole::Inspect)?;
+        let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
+        let read = |c: &mut Connection| c.row("SELECT current_user, current_database(), pg_backend_pid()::text");
+        let (there, direct) = (read(&mut c)?, self.at_primary(read)?);
+        // What a role may see of the server's identity depends on the role.
+        let is_same_role = there.text(0) == direct.text(0);
+        if is_same_role && Identity::read(&mut c, &here.endpoint, private)? != here.identity {
+            return Err(TargetError::Refused(format!(
+                "'{via}' leads to another server than '{at}': give the target that the proxy or pooler leads to"
+            )));
+        }
+        if !is_same_role || there.text(1) != direct.text(1) {
+            let [there, direct] =
+                [&there, &direct].map(|of| format!("the database '{}' as the role '{}'", of.text(1), of.text(0)));
+            return Err(TargetError::Refused(format!(
+                "'{via}' leads to {there}, and '{at}' to {direct}, with rights and settings of its own: give both the same"
+            )));
+        }
+        // A pooler makes up its sessions; what only passes them on shows the server's.
+        if there.text(2) == c.key.pid.to_string() {
+            endpoint.logs_in = true;
+            c.own_commits += 1;
+        }
+        let mut bare = here.endpoint.bare().connect(SessionRole::Inspect)?;
+        endpoint.unlike = unlike(&mut bare, &mut c)?;
+        bare.book();
+        c.book();
+        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(endpoint));
         Ok(listening)
     }
 }
@@ -422,4 +463,12 @@ impl Nodes for Postgres {
         };
         Some(RemainingNodes { target: Ok(Box::new(target)), lost })
     }
+}
+
+/// Settings of `there` that are not as `here`, as the server states them.
+fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, TargetError> {
+    let settings = KNOWLEDGE.queries.text("session-settings", &[]);
+    let both = here.query(&settings)?.into_iter().map(Row).zip(there.query(&settings)?.into_iter().map(Row));
+    let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
+    Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
 }

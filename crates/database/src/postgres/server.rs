@@ -1,7 +1,6 @@
 //! The target: its nodes and the server instances behind them. Its roles are in `roles.rs`.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
@@ -11,7 +10,7 @@ use super::settings::{PgSettings, refuse_placeholders};
 use super::standbys::Identity;
 use super::temp::{TempServer, url_of};
 use super::versions::Version;
-use super::wire::{Connection, Row};
+use super::wire::Connection;
 use super::{sql, standbys};
 use crate::cloud::{Cloud, Part, why_absent};
 use crate::env::of_target;
@@ -94,7 +93,7 @@ impl Opened {
             }
             known.nodes += 1;
             let ledger = known.endpoint.ledger.clone();
-            c.keep_books_in(&ledger);
+            c.ledger = ledger.clone();
             *slot = Arc::new(endpoint.with_books_in(ledger));
             return c.publish();
         }
@@ -292,65 +291,6 @@ impl Postgres {
         self.via.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Has jobs go through `endpoint` if it leads to the primary, to the same database and as the same role.
-    pub(super) fn go_via(&self, mut endpoint: Endpoint) -> Result<(), TargetError> {
-        let (here, private) = (self.primary(), self.server.is_some());
-        let mut c = endpoint.connect(SessionRole::Inspect)?;
-        let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
-        let read = |c: &mut Connection| c.row("SELECT current_user, current_database(), pg_backend_pid()::text");
-        let (there, direct) = (read(&mut c)?, self.at_primary(read)?);
-        // What a role may see of the server's identity depends on the role.
-        let is_same_role = there.text(0) == direct.text(0);
-        if is_same_role && Identity::read(&mut c, &here.endpoint, private)? != here.identity {
-            return Err(TargetError::Refused(format!(
-                "'{via}' leads to another server than '{at}': give the target that the proxy or pooler leads to"
-            )));
-        }
-        if !is_same_role || there.text(1) != direct.text(1) {
-            let [there, direct] =
-                [&there, &direct].map(|of| format!("the database '{}' as the role '{}'", of.text(1), of.text(0)));
-            return Err(TargetError::Refused(format!(
-                "'{via}' leads to {there}, and '{at}' to {direct}, with rights and settings of its own: give both the same"
-            )));
-        }
-        // A pooler makes up its sessions; what only passes them on shows the server's.
-        if there.text(2) == c.key.pid.to_string() {
-            endpoint.logs_in = true;
-            c.add_own_commits(1);
-        }
-        let mut bare = here.endpoint.bare().connect(SessionRole::Inspect)?;
-        endpoint.unlike = unlike(&mut bare, &mut c)?;
-        bare.book();
-        c.book();
-        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(endpoint));
-        Ok(())
-    }
-
-    /// Has all sessions that a pooler keeps open for jobs report what they did: as many transactions as there are sessions, all open at a
-    /// time, so that each has one of its own.
-    pub(super) fn flush_pooled(&self) -> Result<(), TargetError> {
-        let Some(via) = self.via() else { return Ok(()) };
-        let of_jobs = KNOWLEDGE.queries.text("processes", &[]);
-        let pooled = self.at_primary(|c| Ok(c.query_with(&of_jobs, &[&via.job_prefix()])?.len()))?;
-        let flush = KNOWLEDGE.texts.flush.at(self.version);
-        let begin = format!("BEGIN; {}", sql::own(flush.unwrap_or("SELECT 1")));
-        let mut open = Vec::new();
-        for _ in 0..pooled {
-            let mut c = via.connect(SessionRole::Inspect)?;
-            c.query(&begin)?;
-            open.push(c);
-        }
-        for c in &mut open {
-            c.query("COMMIT")?;
-            c.book();
-        }
-        if flush.is_none() {
-            // The collector of version 14 is told at the end of a transaction, and has a second.
-            std::thread::sleep(Duration::from_secs(1));
-        }
-        Ok(())
-    }
-
     /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
     /// lead to another one by now.
     pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
@@ -371,14 +311,6 @@ impl Postgres {
         }
         Ok(c)
     }
-}
-
-/// Settings of `there` that are not as `here`, as the server states them.
-fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, TargetError> {
-    let settings = KNOWLEDGE.queries.text("session-settings", &[]);
-    let both = here.query(&settings)?.into_iter().map(Row).zip(there.query(&settings)?.into_iter().map(Row));
-    let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
-    Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
 }
 
 /// Creates the extension on a private server that loads its library.

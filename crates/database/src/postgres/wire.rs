@@ -59,7 +59,7 @@ pub(super) struct CancelKey {
 
 /// A session with the server.
 pub(super) struct Connection {
-    stream: Stream,
+    pub(super) stream: Stream,
     /// Output buffer, sent by [`Self::send`].
     pub(super) out: Vec<u8>,
     input: Input,
@@ -73,8 +73,9 @@ pub(super) struct Connection {
     pub(super) canceller: Canceller,
     place: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
-    own_commits: u64,
-    ledger: Ledger,
+    pub(super) own_commits: u64,
+    /// The books of its server.
+    pub(super) ledger: Ledger,
 }
 
 /// A message from the server; its body stays in the connection's buffer until the next read.
@@ -341,29 +342,9 @@ impl Connection {
         self.until_own_ready(|_, _| ())
     }
 
-    /// The login was at a pooler: the server did not count it.
-    pub(super) fn no_login(&mut self) {
-        self.own_commits = 0;
-    }
-
-    /// Adds commits of loadline's own work inside a block.
-    pub(super) fn add_own_commits(&mut self, n: u64) {
-        self.own_commits += n;
-    }
-
-    /// Counts loadline's own commits in `ledger` from now on.
-    pub(super) fn keep_books_in(&mut self, ledger: &Ledger) {
-        self.ledger = ledger.clone();
-    }
-
     /// Adds loadline's own commits to the ledger.
     pub(super) fn book(&mut self) {
         self.ledger.add(std::mem::take(&mut self.own_commits));
-    }
-
-    /// Commits of loadline's own on its server that are in the ledger.
-    pub(super) fn own_commits_booked(&self) -> u64 {
-        self.ledger.total()
     }
 
     /// Publishes this session's work in the server's counters, then adds its own commits to the ledger.
@@ -378,11 +359,6 @@ impl Connection {
     /// Waits for the server with `patience` from now on; `None`: blocks, as a job does.
     pub(super) fn wait_with(&mut self, patience: Option<Patience>) -> Result<(), TargetError> {
         self.stream.wait_with(patience).map_err(|e| self.lost(&e))
-    }
-
-    /// A function that ends this session's read, for another thread.
-    pub(super) fn shutter(&mut self) -> impl Fn() + Send + Sync + 'static {
-        self.stream.shutter()
     }
 }
 
