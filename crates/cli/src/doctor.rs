@@ -164,7 +164,7 @@ pub(crate) fn storage_size(
     url: &str,
     given: Option<u64>,
 ) -> Result<Option<Finding>, Failure> {
-    let Some(cache) = target.abilities().block_cache else { return Ok(None) };
+    let Some(cache) = target.abilities().tables else { return Ok(None) };
     let of_nodes = |memory: u64| memory.saturating_mul(u64::from(info.nodes.max(1)));
     let (value, why) = if is_temporary(url) {
         ("any".to_owned(), "the server gets a cache that is small for the data".to_owned())

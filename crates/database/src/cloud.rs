@@ -20,7 +20,7 @@ struct Clouds {
 pub(crate) struct Cloud {
     settings: Vec<String>,
     name: String,
-    cpu: String,
+    pub(crate) cpu: String,
     device: String,
     unseen: String,
 }
@@ -38,26 +38,18 @@ impl Cloud {
     }
 }
 
-/// Why the columns of CPUs, or of the devices, are absent for a server on another machine; `without`: what is missing if it
-/// is no managed service.
-pub(crate) fn why_absent(cloud: Option<&Cloud>, of: Part, without: &str) -> String {
+/// Why columns are absent for a server on another machine: the `metric` of the managed service, or what is missing `without` one.
+pub(crate) fn why_absent(cloud: Option<&Cloud>, metric: fn(&Cloud) -> &String, without: &str) -> String {
     let elsewhere = "the server runs on another machine";
-    match (cloud, of) {
-        (Some(cloud), Part::Cpus) => format!("{elsewhere}; the metric of {}: {}", cloud.name, cloud.cpu),
-        (Some(cloud), Part::Devices) => format!("{elsewhere}; the metric of {}: {}", cloud.name, cloud.device),
-        (None, _) => format!("{elsewhere}, {without}"),
+    match cloud {
+        Some(cloud) => format!("{elsewhere}; the metric of {}: {}", cloud.name, metric(cloud)),
+        None => format!("{elsewhere}, {without}"),
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Part {
-    Cpus,
-    Devices,
 }
 
 /// The columns of devices, absent for a server on another machine.
 pub(crate) fn absent_devices(cloud: Option<&Cloud>, without: &str) -> impl Iterator<Item = (&'static Column, String)> {
-    let why = why_absent(cloud, Part::Devices, without);
+    let why = why_absent(cloud, |cloud| &cloud.device, without);
     let columns = [
         column::DEVICE_WRITES_PER_S,
         column::DEVICE_WRITE_MIB_PER_S,

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 
-/// Constants of an opened target. There is no default: each database states every fact.
-#[derive(Debug, Clone)]
+/// Constants of an opened target.
+#[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// Nodes over which jobs can be spread (see [`Work::node`](crate::Work::node)).
     pub nodes: u32,
@@ -19,8 +19,8 @@ pub struct Facts {
     pub rows_in_primary_key: bool,
     /// Whether columns are stored apart, so that a query reads those only that it needs: a loop over whole rows bounds none then.
     pub columns_apart: bool,
-    /// Fill factor of a table whose rows are updated in place, %.
-    pub in_place_pct: u64,
+    /// Fill factor of a table whose rows are updated in place, %; `None`: it is full.
+    pub in_place_pct: Option<u64>,
     /// Where the database runs.
     pub runs: Runs,
     /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
@@ -55,26 +55,7 @@ pub struct Facts {
 impl Facts {
     /// Facts of an engine of one node with nothing else of all this.
     pub(crate) fn for_runs(runs: Runs) -> Facts {
-        Facts {
-            nodes: 1,
-            read_only_nodes: 0,
-            block_bytes: None,
-            rows_in_primary_key: false,
-            columns_apart: false,
-            in_place_pct: 100,
-            runs,
-            commit_unseen: None,
-            commits_of_workers: None,
-            counts_failed_commits: false,
-            retries_inside: false,
-            publishes_counters: false,
-            counter_lag_s: 0.0,
-            waits: &NO_EVENTS,
-            own_files: None,
-            growth_is_written: None,
-            synced_writes: None,
-            empty_query: "",
-        }
+        Facts { nodes: 1, runs, ..Facts::default() }
     }
 }
 
@@ -100,7 +81,12 @@ pub struct WaitEvents {
     pub sending: Events,
 }
 
-static NO_EVENTS: LazyLock<WaitEvents> = LazyLock::new(WaitEvents::default);
+impl Default for &'static WaitEvents {
+    fn default() -> &'static WaitEvents {
+        static NONE: LazyLock<WaitEvents> = LazyLock::new(WaitEvents::default);
+        &NONE
+    }
+}
 
 /// Names of wait events; `Lock:*` stands for all that begin so.
 #[derive(Debug, Default, Deserialize)]
@@ -129,9 +115,10 @@ impl<const N: usize> From<[&str; N]> for Events {
 }
 
 /// Where a database runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Runs {
     /// In processes of its own, perhaps on another machine.
+    #[default]
     Apart,
     /// In the jobs' threads: its CPU time is part of the loadline process's.
     InProcess,

@@ -1,6 +1,6 @@
 //! The roles of a database: traits grouped by their caller.
 //!
-//! Every database has the first four roles; [`Target`](crate::Target) combines them. The others are optional:
+//! Every database has the first four roles; [`Target`](crate::Target) combines them. One with tables has those of [`Tables`]. The others are optional:
 //! [`Abilities`](crate::Abilities) says which of them a database has.
 //!
 //! A method fails if the target does not answer, refuses a statement, or this user may not use it; `# Errors` says what else.
@@ -40,5 +40,5 @@ pub(crate) use levels::{find_level, not_in_force, wait_in_force};
 pub use observation::{Observation, Observer, Scope, SessionTasks};
 pub use optional::{
     BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
-    StatisticsViews, Wear, WorkerLimit,
+    StatisticsViews, Tables, Wear, WorkerLimit,
 };

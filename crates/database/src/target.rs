@@ -8,8 +8,8 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, BlockCache, Checkpoints, ClientDriver, DataSet, DatabaseDriver, DiskSpace, Doctor, Levels,
-    NativeReports, Observation, ParallelQueries, Queries, StatisticsViews,
+    Administration, ClientDriver, DatabaseDriver, DiskSpace, Doctor, Levels, NativeReports, Observation,
+    ParallelQueries, Tables,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -73,13 +73,9 @@ pub struct RemainingNodes {
 #[allow(missing_docs, reason = "each field is documented by its trait")]
 pub struct Abilities<'a> {
     pub database_driver: Option<&'a dyn DatabaseDriver>,
-    pub queries: Option<&'a dyn Queries>,
-    pub data_set: Option<&'a dyn DataSet>,
+    pub tables: Option<&'a dyn Tables>,
     pub disk_space: Option<&'a dyn DiskSpace>,
-    pub block_cache: Option<&'a dyn BlockCache>,
-    pub checkpoints: Option<&'a dyn Checkpoints>,
     pub parallel_queries: Option<&'a dyn ParallelQueries>,
-    pub statistics_views: Option<&'a dyn StatisticsViews>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,
     /// Only of servers.

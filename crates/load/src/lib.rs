@@ -280,7 +280,7 @@ fn whose(request: &Request, server: &Server, sessions: Option<&Tasks>, helpers: 
     match request.target.facts().runs {
         Runs::Nowhere => Whose::None(CostUnknown::NoDatabase),
         // A log without a database has threads of its own.
-        Runs::InProcess if request.target.abilities().queries.is_none() => Whose::None(CostUnknown::NoDatabase),
+        Runs::InProcess if request.target.abilities().tables.is_none() => Whose::None(CostUnknown::NoDatabase),
         Runs::InProcess => sessions.map_or(Whose::None(CostUnknown::OtherThreads), |of| {
             Whose::Threads(Tasks::own(of.ids().chain(helpers()).collect()))
         }),

@@ -24,7 +24,7 @@ pub(crate) struct ReadViews {
 impl ReadViews {
     /// Reads them. A test does not fail without an answer: its page says why there are none.
     pub(crate) fn new(target: &dyn Target) -> ReadViews {
-        let views = match target.abilities().statistics_views {
+        let views = match target.abilities().tables {
             Some(role) => role.views().map_err(|e| e.to_string()),
             None => Err("the target has none".to_owned()),
         };

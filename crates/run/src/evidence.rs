@@ -328,7 +328,7 @@ fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
 
 /// Result of `query`, one integer; `None` if the target answers none.
 pub(crate) fn integer(target: &dyn Target, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
-    target.abilities().queries.map(|queries| queries.integer(work, query)).transpose()
+    target.abilities().tables.map(|queries| queries.integer(work, query)).transpose()
 }
 
 pub(crate) fn rows_of(target: &dyn Target, work: &Work, table: &str) -> Result<Option<i64>, TargetError> {
@@ -337,10 +337,10 @@ pub(crate) fn rows_of(target: &dyn Target, work: &Work, table: &str) -> Result<O
 
 /// Bytes of `table`, as it is stored, that a query over all of its rows reads; `None` if unknown.
 pub(crate) fn bytes_read(target: &dyn Target, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-    target.abilities().queries.map_or(Ok(None), |queries| queries.bytes_read(work, table))
+    target.abilities().tables.map_or(Ok(None), |queries| queries.bytes_read(work, table))
 }
 
 /// Bytes of `table` as it is stored; `None` if unknown.
 pub(crate) fn table_bytes(target: &dyn Target, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-    target.abilities().queries.map_or(Ok(None), |queries| queries.table_bytes(work, table))
+    target.abilities().tables.map_or(Ok(None), |queries| queries.table_bytes(work, table))
 }

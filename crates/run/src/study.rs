@@ -230,7 +230,7 @@ impl Context<'_> {
         self.folder.write_manifest(&self.manifest)?;
         // Last step: a run that is refused must not lose the data set.
         for side in std::iter::once(&self.side).chain(self.parked.values()) {
-            if let Some(target) = side.target.abilities().data_set.filter(|_| side.drop_data_set) {
+            if let Some(target) = side.target.abilities().tables.filter(|_| side.drop_data_set) {
                 target.drop_data_set()?;
             }
         }

@@ -77,7 +77,7 @@ pub fn watch(
     begin: impl FnOnce(),
 ) -> Result<Watched, WatchError> {
     let mut info = target.info()?;
-    if target.abilities().statistics_views.is_none() {
+    if target.abilities().tables.is_none() {
         let why = format!("loadline can only see its own sessions of {}", info.product);
         return Err(WatchError::Refused { url: info.url, why });
     }

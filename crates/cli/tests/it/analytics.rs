@@ -28,7 +28,7 @@ fn ask(target: &dyn Target, row: &Row) -> [i64; 2] {
     let (first, others) = row["columns"].split_once(' ').unwrap();
     [first, &others.replace(' ', " + ")].map(|sum| {
         let query = format!("SELECT SUM({sum}) FROM ({query}) answer");
-        target.abilities().queries.unwrap().integer(&work, &query).unwrap()
+        target.abilities().tables.unwrap().integer(&work, &query).unwrap()
     })
 }
 
@@ -45,7 +45,7 @@ fn every_query_has_the_same_right_answer_everywhere() {
         let found: Vec<[i64; 2]> = answers.iter().map(|row| ask(target.as_ref(), row)).collect();
         assert_eq!(found, right, "{url}");
         // The size of a table is that of its rows and no guess.
-        let bytes = target.abilities().queries.unwrap().table_bytes(&all, "fact").unwrap().unwrap();
+        let bytes = target.abilities().tables.unwrap().table_bytes(&all, "fact").unwrap().unwrap();
         assert!((SIZE / 2..SIZE * 2).contains(&bytes), "{bytes} bytes on {url}");
     }
 }

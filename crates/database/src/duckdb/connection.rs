@@ -315,20 +315,19 @@ unsafe fn text_of((data, valid): Vector, row: usize) -> Option<String> {
 fn refusal(kind: Option<c_int>, who: &str, said: &str) -> TargetError {
     // What follows is advice.
     let text = format!("{who}: {}", said.lines().next().unwrap_or_default());
-    let says = |parts: &[String]| parts.iter().any(|part| said.contains(part));
-    let errors = &KNOWLEDGE.errors;
+    let says = |what: &str| KNOWLEDGE.errors.get(what).into_iter().flatten().any(|part| said.contains(part));
     match kind {
         Some(INTERRUPT) => return TargetError::Lost("the session was cancelled".into()),
         // Two transactions changed a row, or one a table that the other altered. Other errors of this kind are of transactions that are
         // used wrongly.
-        Some(TRANSACTION) if says(&errors.conflicts) => return TargetError::Conflict(text),
+        Some(TRANSACTION) if says("conflicts") => return TargetError::Conflict(text),
         // It can be used no longer until it is opened again.
         Some(FATAL) => return TargetError::Lost(text),
         _ => {}
     }
     let cause = match kind {
-        _ if says(&errors.full_disk) => Cause::FullDisk,
-        _ if says(&errors.limits) => Cause::Limit,
+        _ if says("full-disk") => Cause::FullDisk,
+        _ if says("limits") => Cause::Limit,
         Some(OUT_OF_MEMORY) => Cause::Limit,
         Some(PERMISSION) => Cause::Privilege,
         _ => Cause::Other,

@@ -188,7 +188,7 @@ fn absolute(path: &Path) -> Result<PathBuf, TargetError> {
 /// Refuses a database with anything that is not loadline's; it is opened for reading only.
 fn refuse_foreign(library: &'static Library, files: &Arc<EmbeddedFiles>) -> Result<(), TargetError> {
     let database = Arc::new(Database::open(library, files, [("access_mode", "READ_ONLY"), ("threads", "1")])?);
-    let objects = Connection::open(&database)?.texts(&KNOWLEDGE.queries.objects)?;
+    let objects = Connection::open(&database)?.texts(&KNOWLEDGE.queries.text("objects", &[]))?;
     let is_ours = |row: &Vec<Option<String>>| row.get(1).and_then(Option::as_ref).is_some_and(|c| c.starts_with(MARK));
     match objects.iter().find(|row| !is_ours(row)) {
         None => Ok(()),

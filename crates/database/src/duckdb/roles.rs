@@ -16,7 +16,6 @@ use super::session::DuckSession;
 use super::workers::Threads;
 use super::{DuckDb, KNOWLEDGE};
 use crate::data_set::{LoadSession, Loader};
-use crate::descriptor::fill;
 use crate::dialect::Dialect;
 use crate::embedded::counters::FileObserver;
 use crate::embedded::{Base, Engine};
@@ -49,7 +48,7 @@ impl Engine for DuckDb {
     }
 
     fn shown_settings(&self) -> Result<BTreeMap<String, String>, TargetError> {
-        let rows = self.connect()?.texts(&KNOWLEDGE.queries.settings)?.into_iter();
+        let rows = self.connect()?.texts(&KNOWLEDGE.queries.text("settings", &[]))?.into_iter();
         let pairs = rows.filter_map(|row| Some(<[_; 2]>::try_from(row).ok()?.map(Option::unwrap_or_default)));
         let library = ["library".to_owned(), self.database.library.path.display().to_string()];
         Ok(pairs.chain([library]).map(<(String, String)>::from).collect())
@@ -128,7 +127,7 @@ impl LoadsTables for DuckDb {
         let columns =
             columns.filter(|c| named(&c.name)).map(|c| format!("'{}'", c.name)).collect::<Vec<_>>().join(", ");
         let parts = [("plain", plain.as_str()), ("columns", if columns.is_empty() { "''" } else { columns.as_str() })];
-        let bytes = db.texts(&fill(&KNOWLEDGE.queries.column_bytes, &parts))?.concat().pop().flatten();
+        let bytes = db.texts(&KNOWLEDGE.queries.text("column-bytes", &parts))?.concat().pop().flatten();
         Ok(bytes.and_then(|bytes| bytes.parse().ok()))
     }
 

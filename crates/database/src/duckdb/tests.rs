@@ -44,7 +44,7 @@ fn a_commit_is_written_and_synced_before_it_returns() {
         assert_eq!((grown(counter::CHECKPOINTS), grown(counter::BLOCK_WRITES)), (0.0, 0.0));
         before = after;
     }
-    target.abilities().checkpoints.unwrap().checkpoint().unwrap();
+    target.abilities().tables.unwrap().checkpoint().unwrap();
     let after = snapshot(&*target);
     let grown = |name| before.delta(&after, name).unwrap();
     assert!(grown(counter::CHECKPOINTS) == 1.0 && grown(counter::BLOCK_WRITES) >= 1.0);
@@ -100,15 +100,15 @@ fn blocks_are_counted_when_they_come_from_the_file() {
     let mut stream = work.stream(0).unwrap();
     commit(session.as_mut(), &mut stream);
     let (after, bytes) =
-        (snapshot(&*target), target.abilities().queries.unwrap().table_bytes(&work, &table).unwrap().unwrap());
+        (snapshot(&*target), target.abilities().tables.unwrap().table_bytes(&work, &table).unwrap().unwrap());
     let grown = |name| before.delta(&after, name).unwrap();
     let read = grown(counter::READ_BYTES);
     assert!(read > 0.0 && read <= bytes as f64, "{read} of {bytes}");
     // Of nine columns it reads two of a few bits.
-    let of_columns = target.abilities().queries.unwrap().bytes_read(&work, &table).unwrap().unwrap() as f64;
+    let of_columns = target.abilities().tables.unwrap().bytes_read(&work, &table).unwrap().unwrap() as f64;
     assert!(of_columns > 0.0 && of_columns < bytes as f64 / 4.0, "{of_columns} of {bytes}");
     let writing = Work::from_catalogue("DBL-INDEX", &[]).unwrap();
-    let unread = target.abilities().queries.unwrap().bytes_read(&writing, "built");
+    let unread = target.abilities().tables.unwrap().bytes_read(&writing, "built");
     assert!(matches!(&unread, Err(TargetError::Unsupported(why)) if why.contains("'built'")), "{unread:?}");
     assert_eq!(read, grown(counter::BLOCK_READS) * LAYOUT.block_bytes as f64);
     // The questions above read blocks too.

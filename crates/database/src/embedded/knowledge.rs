@@ -6,6 +6,7 @@ use loadline_model::activity::{Topic, View};
 use serde::Deserialize;
 
 use super::Chosen;
+use crate::descriptor::Routines;
 use crate::dialect::Dialect;
 use crate::facts::WaitEvents;
 use crate::view::{ViewQuery, column};
@@ -23,10 +24,11 @@ pub(crate) struct Knowledge {
     /// The database's own values of settings; those that differ are shown, or all if there are none.
     #[serde(default)]
     pub(crate) defaults: BTreeMap<String, String>,
+    /// Parts of texts of errors, by what they mean, whose kind alone does not tell.
     #[serde(default)]
-    pub(crate) errors: Errors,
+    pub(crate) errors: BTreeMap<String, Vec<String>>,
     #[serde(default)]
-    pub(crate) queries: Queries,
+    pub(crate) queries: Routines,
     #[serde(default)]
     pub(crate) events: WaitEvents,
     pub(crate) dialect: Dialect,
@@ -40,27 +42,6 @@ pub(crate) struct Note {
     unless_given: Option<String>,
     /// Only if a setting has this value.
     is: Option<(String, String)>,
-}
-
-/// Parts of texts of errors whose kind alone does not tell.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Errors {
-    pub(crate) conflicts: Vec<String>,
-    pub(crate) full_disk: Vec<String>,
-    pub(crate) limits: Vec<String>,
-}
-
-/// Queries of what only some databases have.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Queries {
-    /// Settings: name and value.
-    pub(crate) settings: String,
-    /// All that users make, with its comment.
-    pub(crate) objects: String,
-    /// Stored bytes of `{columns}` of the table `{plain}`.
-    pub(crate) column_bytes: String,
 }
 
 impl Note {

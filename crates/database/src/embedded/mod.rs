@@ -125,15 +125,7 @@ impl<T: Engine> Target for T {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities {
-            queries: Some(self),
-            data_set: Some(self),
-            block_cache: Some(self),
-            checkpoints: Some(self),
-            statistics_views: Some(self),
-            parallel_queries: self.parallel_queries(),
-            ..Abilities::default()
-        }
+        Abilities { tables: Some(self), parallel_queries: self.parallel_queries(), ..Abilities::default() }
     }
 }
 

@@ -102,7 +102,7 @@ fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &s
         }
         let redo = before.1.delta(&after.1, counter::REDO_BYTES).unwrap() / n as f64;
         drop(session);
-        let queries = target.abilities().queries.unwrap();
+        let queries = target.abilities().tables.unwrap();
         let bytes = || workload_tables(&work).map(|table| queries.table_bytes(&work, &table.name).ok().flatten());
         // Its rows are of more than 200 bytes.
         let row_bytes = if workload.code == "STO-READ-ASYNC" { 200 } else { 0 };

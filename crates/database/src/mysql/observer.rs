@@ -11,7 +11,7 @@ use super::server::Mysql;
 use super::version::Version;
 use super::wire::Connection;
 use super::{member, own_sessions};
-use crate::cloud::{Part, absent_devices, why_absent};
+use crate::cloud::{absent_devices, why_absent};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::{TargetError, unless_refused};
 use crate::other_sessions::OtherSessions;
@@ -158,7 +158,7 @@ impl Observation for Mysql {
         }
         if !self.instances().iter().all(|i| i.local) {
             let cloud = self.first().cloud;
-            let why = why_absent(cloud, Part::Cpus, "and MariaDB and MySQL do not show its /proc/stat");
+            let why = why_absent(cloud, |cloud| &cloud.cpu, "and MariaDB and MySQL do not show its /proc/stat");
             absent.extend(column::CPU_SHARES.map(|id| (id, why.clone())));
             absent.extend(absent_devices(cloud, "and MariaDB and MySQL do not show its devices"));
         }

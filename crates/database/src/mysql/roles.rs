@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use loadline_model::Driver;
 use loadline_model::manifest::TargetInfo;
+use loadline_workload::Commit;
 
 use super::instance::MysqlInstance;
 use super::knowledge::KNOWLEDGE;
@@ -59,11 +60,7 @@ impl Target for Mysql {
     fn abilities(&self) -> Abilities<'_> {
         Abilities {
             database_driver: Some(self),
-            queries: Some(self),
-            data_set: Some(self),
-            block_cache: Some(self),
-            checkpoints: Some(self),
-            statistics_views: Some(self),
+            tables: Some(self),
             settings: self.server.is_some().then_some(self as _),
             ways: Some(self),
             nodes: (self.instances().len() > 1).then_some(self as _),

@@ -3,9 +3,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use loadline_model::Driver;
-use loadline_workload::Commit;
-
 use super::connect::Endpoint;
 use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::knowledge::KNOWLEDGE;

@@ -97,13 +97,9 @@ impl Target for Oracle {
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities {
-            statistics_views: Some(self),
             database_driver: Some(self),
-            queries: Some(self),
-            data_set: Some(self),
+            tables: Some(self),
             disk_space: Some(self),
-            block_cache: Some(self),
-            checkpoints: Some(self),
             parallel_queries: Some(self),
             native_reports: self.awr.then_some(self as &dyn NativeReports),
             ..Abilities::default()

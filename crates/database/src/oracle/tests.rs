@@ -164,8 +164,8 @@ fn go_through(server: &FakeServer, native_report: bool) {
         }
         target.settle().unwrap();
         let abilities = target.abilities();
-        abilities.block_cache.unwrap().set_cache(Some(1 << 30)).unwrap();
-        abilities.checkpoints.unwrap().checkpoint().unwrap();
+        abilities.tables.unwrap().set_cache(Some(1 << 30)).unwrap();
+        abilities.tables.unwrap().checkpoint().unwrap();
         abilities.driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
         let can = |driver| KIND.capabilities().refusal(driver, &workload.needs).is_none();
@@ -187,7 +187,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         observer.snapshot().unwrap();
         observer.sample_waits().unwrap();
         client.canceller().cancel();
-        let views = abilities.statistics_views.unwrap();
+        let views = abilities.tables.unwrap();
         assert!(views.views().unwrap().iter().all(|view| view.absent.is_none()));
         target.observer_of(Scope::All).unwrap().sample_waits().unwrap();
         if let Some(reports) = abilities.native_reports {
@@ -214,7 +214,7 @@ fn found(name: &str) -> String {
     let abilities = target.abilities();
     let parallel = Work::from_catalogue("DA-PARALLEL", &[("workers", 4)]).unwrap();
     let absent = |view: View| view.absent.map(|why| (view.title, why));
-    let absent: Vec<_> = abilities.statistics_views.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
+    let absent: Vec<_> = abilities.tables.unwrap().views().unwrap().into_iter().filter_map(absent).collect();
     let snapshot = target.observer().unwrap().snapshot().unwrap();
     let waits = target.observer().unwrap().sample_waits().unwrap();
     let mut profile = WaitProfile::default();
@@ -276,7 +276,7 @@ fn a_slice_that_ends_early_is_continued() {
 #[test]
 fn statistics_views_have_all_topics_and_hide_secrets() {
     let target = FakeServer::named("good").open(false).unwrap();
-    let views = target.abilities().statistics_views.unwrap();
+    let views = target.abilities().tables.unwrap();
     let grown = growth(&views.views().unwrap(), views.views().unwrap());
     for topic in Topic::ALL {
         assert!(grown.iter().any(|v| v.topic == topic), "{topic:?}");
@@ -335,7 +335,7 @@ fn nothing_of_awr_is_touched_unless_asked_for() {
     let target = refusing.open(false).unwrap();
     target.doctor().unwrap();
     target.clean().unwrap();
-    target.abilities().statistics_views.unwrap().views().unwrap();
+    target.abilities().tables.unwrap().views().unwrap();
     for server in [&plain, &refusing] {
         assert!(server.texts().iter().any(|text| text.contains("V$SQLSTATS")), "the statistics views are asked for");
         assert!(!server.texts().iter().any(|text| licensed(text)));

@@ -99,12 +99,8 @@ impl Target for Postgres {
     fn abilities(&self) -> Abilities<'_> {
         Abilities {
             database_driver: Some(self),
-            queries: Some(self),
-            data_set: Some(self),
-            block_cache: Some(self),
-            checkpoints: Some(self),
+            tables: Some(self),
             parallel_queries: Some(self),
-            statistics_views: Some(self),
             settings: self.server.is_some().then_some(self as _),
             ways: Some(self),
             nodes: (self.nodes.instances.len() > 1).then_some(self as _),

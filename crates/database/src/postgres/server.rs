@@ -12,7 +12,7 @@ use super::temp::{TempServer, url_of};
 use super::versions::Version;
 use super::wire::Connection;
 use super::{sql, standbys};
-use crate::cloud::{Cloud, Part, why_absent};
+use crate::cloud::{Cloud, why_absent};
 use crate::env::of_target;
 use crate::error::{Cause, TargetError, unless_refused};
 use crate::facts::{Facts, Runs};
@@ -156,7 +156,7 @@ fn facts(version: Version, settings: &PgSettings, way: &Way, [nodes, read_only_n
         nodes,
         read_only_nodes,
         block_bytes: Some(settings.number("block_size").map_or(8192, |b| b as u64)),
-        in_place_pct: sql::IN_PLACE_PCT,
+        in_place_pct: Some(sql::IN_PLACE_PCT),
         // Measured on 15: 2 to 3 for each worker that starts.
         commits_of_workers: Some(
             "the server also counts transactions that each worker of a parallel query makes when it starts",
@@ -344,7 +344,9 @@ fn proc_stat_refusal(c: &mut Connection, cloud: Option<&Cloud>) -> Result<Option
     match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
         Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
         Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
-        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Ok(Some(why_absent(cloud, Part::Cpus, GRANTS))),
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => {
+            Ok(Some(why_absent(cloud, |cloud| &cloud.cpu, GRANTS)))
+        }
         Err(TargetError::Server(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
         Err(e) => Err(e),
     }

@@ -10,6 +10,11 @@ use crate::error::TargetError;
 use crate::number::Number;
 use crate::work::Work;
 
+/// The roles of a database with tables.
+pub trait Tables: Queries + DataSet + BlockCache + Checkpoints + StatisticsViews {}
+
+impl<T: Queries + DataSet + BlockCache + Checkpoints + StatisticsViews> Tables for T {}
+
 /// Runs queries on the workload's tables.
 pub trait Queries {
     /// Result of `query`, portable SQL that returns one integer, summed over all nodes.

@@ -79,7 +79,7 @@ fn pages_rows_and_checkpoints_are_counted() {
     assert!(after.delta(&settled, counter::BLOCK_WRITES).unwrap() > 0.0);
     // One that another thread makes is nobody's wait.
     (0..20).for_each(|_| commit(session.as_mut(), &mut stream));
-    let ask = || target.abilities().checkpoints.unwrap().checkpoint().unwrap();
+    let ask = || target.abilities().tables.unwrap().checkpoint().unwrap();
     std::thread::scope(|scope| scope.spawn(ask).join().unwrap());
     let asked = now();
     let grown = |name| settled.delta(&asked, name).unwrap();
@@ -95,7 +95,7 @@ fn lost_rows_and_null_are_no_proof() {
     let target = registry::open(&request(&format!("sqlite:{}", file.display()), dir.path())).unwrap();
     let work = loaded(&*target, "TP-LIGHT", &[("accounts", 20)]);
     let found = || {
-        let queries = target.abilities().queries.unwrap();
+        let queries = target.abilities().tables.unwrap();
         work.workload.consistency.iter().map(|c| queries.integer(&work, &c.query)).collect::<Vec<_>>()
     };
     assert!(found().iter().all(|f| matches!(f, Ok(0))), "{:?}", found());
@@ -108,10 +108,10 @@ fn lost_rows_and_null_are_no_proof() {
     without("id >= 0");
     assert!(found().iter().any(|f| f.as_ref().is_err_and(|e| e.to_string().contains("NULL"))), "{:?}", found());
     assert_eq!(target.evidence(&work).unwrap(), Some(0), "no rows are left");
-    let none = target.abilities().queries.unwrap().integer(&work, "SELECT id FROM {account}");
+    let none = target.abilities().tables.unwrap().integer(&work, "SELECT id FROM {account}");
     assert!(none.is_err(), "no row: {none:?}");
     let unknown =
-        target.abilities().queries.unwrap().integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
+        target.abilities().tables.unwrap().integer(&work, "SELECT :nothing FROM {account}").unwrap_err().to_string();
     assert!(unknown.contains("'nothing'"), "{unknown}");
 }
 
@@ -176,7 +176,7 @@ fn the_log_is_short_to_measure_storage_and_long_for_a_checkpoint_on_demand() {
     assert_eq!(written, 0.0, "everything waits for the requested checkpoint");
     assert!(std::fs::metadata(&log).unwrap().len() > 1100 * 1024);
     let before = target.observer().unwrap().snapshot().unwrap();
-    target.abilities().checkpoints.unwrap().checkpoint().unwrap();
+    target.abilities().tables.unwrap().checkpoint().unwrap();
     let after = target.observer().unwrap().snapshot().unwrap();
     assert!(before.delta(&after, counter::BLOCK_WRITES).unwrap() > 500.0);
 }
@@ -262,7 +262,7 @@ fn settings_are_shown_and_what_it_does_not_count_has_a_reason() {
     let mut request = request("sqlite:", scratch.path());
     request.settings.extend([("mmap_size", "65536"), ("page_size", "4096")].map(|(n, v)| (n.to_owned(), v.to_owned())));
     let target = registry::open(&request).unwrap();
-    let views = target.abilities().statistics_views.unwrap();
+    let views = target.abilities().tables.unwrap();
     let all = views.views().unwrap();
     let of = |topic| all.iter().find(|v| v.topic == topic).unwrap();
     let counted: Vec<_> = Topic::ALL.into_iter().filter(|topic| of(*topic).absent.is_none()).collect();

@@ -107,7 +107,7 @@ fn a_private_server_counts_statements_if_the_library_is_loaded() {
     let statements = |settings: &[(&str, &str)]| {
         let scratch = scratch();
         let target = open(scratch.path(), settings);
-        target.abilities().statistics_views.unwrap().views().unwrap().remove(0)
+        target.abilities().tables.unwrap().views().unwrap().remove(0)
     };
     let counted = statements(&[("shared_preload_libraries", "pg_stat_statements")]);
     assert!(counted.title.contains("pg_stat_statements") && counted.absent.is_none(), "{counted:?}");

@@ -142,7 +142,7 @@ fn rows_come_in_the_same_by_either_path() {
     let cut = "DELETE FROM loadline.data_lookup WHERE id DIV 4096 = 5";
     let sql = |sql: &str| server.sql(sql);
     let whole = the_data_set_is_loaded_once_and_resumed(target.as_ref(), &sql, sum, cut);
-    target.abilities().data_set.unwrap().drop_data_set().unwrap();
+    target.abilities().tables.unwrap().drop_data_set().unwrap();
     // A server that takes no rows from files gets inserts, and workloads that need more are skipped.
     // They are given back as the load goes on: the server has few of them.
     server.sql("SET GLOBAL local_infile = 0; SET GLOBAL max_prepared_stmt_count = 12");

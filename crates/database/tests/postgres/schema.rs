@@ -137,7 +137,7 @@ fn the_data_set_is_loaded_once_and_resumed() {
     target.clean_after_run(false).unwrap();
     target.load(&work, 1).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM loadline.data_lookup"), "100000");
-    target.abilities().data_set.unwrap().drop_data_set().unwrap();
+    target.abilities().tables.unwrap().drop_data_set().unwrap();
     target.load(&Work { seed: work.seed + 1, ..work }, 1).unwrap();
     target.clean_after_run(false).unwrap();
     assert_eq!(db.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'"), "0");
@@ -170,11 +170,11 @@ fn data_without_statistics_are_not_complete() {
     );
     target.create(&work).unwrap();
     assert!(target.load(&work, 1).is_err());
-    let found = target.abilities().data_set.unwrap().data_set().unwrap();
+    let found = target.abilities().tables.unwrap().data_set().unwrap();
     assert!(found.iter().all(|t| !t.complete), "{found:?}");
     db.psql("DROP EVENT TRIGGER cut");
     target.load(&work, 1).unwrap();
-    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].complete);
+    assert!(target.abilities().tables.unwrap().data_set().unwrap()[0].complete);
     let analyzed = "SELECT count(*) > 0 FROM pg_stats WHERE tablename = 'data_lookup'";
     assert_eq!(db.psql(analyzed), "t");
     target.clean().unwrap();

@@ -162,7 +162,7 @@ fn standbys_are_nodes_that_read() {
     let mut one = work;
     one.nodes = Some(1);
     drop(target.client_session(&one, 1).unwrap());
-    assert_eq!(target.abilities().block_cache.unwrap().set_cache(Some(60 << 20)).unwrap(), Some(10 << 20));
+    assert_eq!(target.abilities().tables.unwrap().set_cache(Some(60 << 20)).unwrap(), Some(10 << 20));
     let servers = sockets(scratch.path());
     assert_eq!(ask(&servers[1], "SHOW shared_buffers"), "10MB");
     drop(target.client_session(&one, 1).unwrap());

@@ -158,7 +158,7 @@ pub(crate) fn the_data_set_is_loaded_once_and_resumed(
     cut: &str,
 ) -> String {
     let work = work("SRV-QUERY1", &[]);
-    let data_set = || target.abilities().data_set.unwrap();
+    let data_set = || target.abilities().tables.unwrap();
     target.create(&work).unwrap();
     assert_eq!(tables_loaded(target, &work)[0].rows_loaded, 100_000);
     let whole = sql(sum);
@@ -325,7 +325,7 @@ pub(crate) fn a_failed_statement_is_an_error_and_the_session_lives_on(
 
 /// Rows of the statistics views now.
 pub(crate) fn views(target: &dyn Target) -> Vec<View> {
-    target.abilities().statistics_views.unwrap().views().unwrap()
+    target.abilities().tables.unwrap().views().unwrap()
 }
 
 pub(crate) fn find<'a>(views: &'a [View], title: &str) -> &'a View {

@@ -39,7 +39,7 @@ impl Instrument for Aging {
         self.shared = Arc::clone(shared);
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let ask = move || -> Result<Vec<Wear>, String> {
-            let queries = target.abilities().queries.ok_or("this target has no tables")?;
+            let queries = target.abilities().tables.ok_or("this target has no tables")?;
             let mut seen = Vec::new();
             for part in 1..=AGE_PARTS as u64 {
                 // The last one before the window ends and the jobs are told so.

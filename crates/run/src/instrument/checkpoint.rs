@@ -87,7 +87,7 @@ fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.store(is, Ordering::Relaxed));
     set_active(true);
     let begin_ns = now_ns();
-    let done = match target.abilities().checkpoints {
+    let done = match target.abilities().tables {
         Some(target) => target.checkpoint().map_err(|e| e.to_string()),
         None => Err("this target has no checkpoints".to_owned()),
     };

@@ -75,7 +75,7 @@ impl Instrument for Device {
         self.facts.table_bytes = bytes;
         self.facts.memory = run.server_memory;
         self.facts.allow_cached = run.manifest.plan.allow_cached();
-        let unseen = request.data_disk.is_none() && proved(work)[1] && target.abilities().checkpoints.is_some();
+        let unseen = request.data_disk.is_none() && proved(work)[1] && target.abilities().tables.is_some();
         self.unseen = unseen.then(|| Arc::clone(&request.target));
         if let Err(why) = self.keep(run.data_files, work, request.jobs) {
             self.facts.not_kept_out = Some(why.clone());
@@ -86,7 +86,7 @@ impl Instrument for Device {
 
     fn stop(&mut self, _: &[JobResult]) {
         if let Some(target) = self.unseen.take() {
-            let made = target.abilities().checkpoints.map(|target| target.checkpoint());
+            let made = target.abilities().tables.map(|target| target.checkpoint());
             let refused = |e| format!("a checkpoint after the window, which would sync them, failed: {e}");
             self.synced_at_ns = made.map(|made| made.map(|()| now_ns()).map_err(refused));
         }

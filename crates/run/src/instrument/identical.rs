@@ -19,7 +19,7 @@ pub(super) struct IdenticalBlocks(Option<Result<Identical, String>>);
 impl Instrument for IdenticalBlocks {
     fn complete(&mut self, request: &Request, run: &RunContext<'_>, _: &Test) {
         // Writes what only the database's cache holds. If that fails, the files are as they are.
-        let _ = request.target.abilities().checkpoints.map(|target| target.checkpoint());
+        let _ = request.target.abilities().tables.map(|target| target.checkpoint());
         let counted = |files: &DataFiles| files.identical_blocks(MOST_BYTES);
         self.0 =
             Some(run.data_files.as_ref().map_err(Clone::clone).and_then(|f| counted(f).map_err(|e| e.to_string())));

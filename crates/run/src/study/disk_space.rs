@@ -40,7 +40,7 @@ pub(super) fn check(
     let known = workloads_of(plan)?;
     let works = plan.workloads.iter().map(|w| work(&known, plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
-    let role = target.abilities().data_set.filter(|_| !shared.is_empty());
+    let role = target.abilities().tables.filter(|_| !shared.is_empty());
     let existing = role.map_or(Ok(Vec::new()), |role| role.data_set())?;
     let drop_data_set = plan.reload && begins && !existing.is_empty();
     let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
@@ -113,7 +113,7 @@ struct Size {
 impl Size {
     fn new(target: &dyn Target, work: &Work, table: &Table) -> Size {
         let rows = table.total_rows(&work.params, 0);
-        let pct = if table.updated_in_place { target.facts().in_place_pct.clamp(1, 100) } else { 100 };
+        let pct = target.facts().in_place_pct.filter(|_| table.updated_in_place).map_or(100, |pct| pct.clamp(1, 100));
         let key = u64::from(!target.facts().rows_in_primary_key && table.primary_key().is_some());
         let row = (table.value_bytes(&work.params) + ROW_OVERHEAD) * 100 / pct;
         Size {

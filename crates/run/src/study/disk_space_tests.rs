@@ -91,7 +91,7 @@ fn only_missing_data_need_free_space() {
     let all = missing(target.as_ref(), &tables, &[]);
     assert!(all.data >= 100_000 * 124 && all.indexes == 0, "the key is the table: {all:?}");
     loaded(target.as_ref(), &plan);
-    let mut existing = target.abilities().data_set.unwrap().data_set().unwrap();
+    let mut existing = target.abilities().tables.unwrap().data_set().unwrap();
     assert_eq!(missing(target.as_ref(), &tables, &existing), Size::default());
     // An interrupted load is resumed if the rest fits.
     existing[0].complete = false;
@@ -133,7 +133,7 @@ fn a_reload_uses_the_space_of_the_dropped_data() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "size = '1MiB'\nreload = true");
     let works = [loaded(target.as_ref(), &plan)];
-    let stored = target.abilities().queries.unwrap().table_bytes(&works[0], "lookup").unwrap().unwrap();
+    let stored = target.abilities().tables.unwrap().table_bytes(&works[0], "lookup").unwrap().unwrap();
     let all = Size::new(target.as_ref(), &works[0], data_set(&works)[0].1);
     let log = target.log_space(all.data, all.indexes).unwrap().bytes;
     let enough = all.all() + log - stored;
@@ -142,7 +142,7 @@ fn a_reload_uses_the_space_of_the_dropped_data() {
     // Refused; the data set is unchanged.
     let said = refusal(check(target.as_ref(), &plan, &info(enough - 1, None), true));
     assert!(said.contains("that are dropped first"), "{said}");
-    assert!(target.abilities().data_set.unwrap().data_set().unwrap()[0].complete);
+    assert!(target.abilities().tables.unwrap().data_set().unwrap()[0].complete);
     target.clean().unwrap();
 }
 

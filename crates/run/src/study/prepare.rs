@@ -56,7 +56,7 @@ impl Context<'_> {
 
     /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.
     pub(super) fn set_cache(&self, work: &Work) -> Result<Option<u64>, TargetError> {
-        let Some(cache) = self.side.target.abilities().block_cache else { return Ok(None) };
+        let Some(cache) = self.side.target.abilities().tables else { return Ok(None) };
         let data_bytes = work.params.size_bytes();
         match work.workload.has(Instrument::Device) {
             // The upper levels of the index must fit in the cache.
@@ -143,7 +143,7 @@ impl Context<'_> {
     /// The value of `:scale`, as pgbench finds it: its own scripts need that of the tables, others have 1.
     fn scale(&self, workload: &PlannedWorkload, work: &Work, scripts: &Scripts) -> Result<Calibration, StudyError> {
         let given = workload.parameters.contains_key(SCALE);
-        let Some((query, queries)) = scripts.scale.zip(self.side.target.abilities().queries).filter(|_| !given) else {
+        let Some((query, queries)) = scripts.scale.zip(self.side.target.abilities().tables).filter(|_| !given) else {
             let one = scripts.mix.lacks(SCALE) && !given;
             let note = "the variable scale is 1, as pgbench has it for scripts of your own: give --define scale=N";
             return Ok(Calibration { note: one.then(|| note.to_owned()), ..Calibration::default() });

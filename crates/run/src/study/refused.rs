@@ -140,7 +140,7 @@ impl Context<'_> {
 
     /// Drops a data set whose loading filled a disk: no other workload can use it, and none could write. One that the user keeps stays.
     fn drop_partial_data_set(&mut self) {
-        let Some(role) = self.side.target.abilities().data_set.filter(|_| !self.manifest.plan.keep_data) else {
+        let Some(role) = self.side.target.abilities().tables.filter(|_| !self.manifest.plan.keep_data) else {
             return;
         };
         let is_partial = role.data_set().is_ok_and(|tables| tables.iter().any(|table| !table.complete));

@@ -86,7 +86,7 @@ impl Side {
         info.notes.extend(space.notes.iter().cloned());
         let data_files = data_files(target.as_ref(), &info);
         let server = server_of(target.as_ref())?;
-        let cache_bytes = target.abilities().block_cache.filter(|_| !temporary && plan.server_memory_bytes().is_some());
+        let cache_bytes = target.abilities().tables.filter(|_| !temporary && plan.server_memory_bytes().is_some());
         let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
         let server_memory = server_memory::known(plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
