@@ -210,16 +210,12 @@ impl<'a> Ways<'_, 'a> {
         let per_transaction = (portion / table.batch_rows(&work.params).max(1)).max(1) as usize;
         let portions: Vec<&[Batch]> = missing.chunks(per_transaction).collect();
         let loaders = max_loaders.min(portions.len()).max(1);
-        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let opened = AtomicUsize::new(1);
+        let (next, opened) = (AtomicUsize::new(0), AtomicUsize::new(1));
         let row_bytes = table.value_bytes(&work.params);
         let work_off = |loader: &mut Loader<'a>| -> Result<(), TargetError> {
             while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if progress.stopped() {
                     return Err(TargetError::Local("loading was interrupted".into()));
-                }
-                if failed.load(Ordering::Relaxed) {
-                    break;
                 }
                 loader.add(work, table, portion)?;
                 let rows = portion.iter().map(Batch::len).sum::<u64>();
@@ -227,12 +223,8 @@ impl<'a> Ways<'_, 'a> {
             }
             Ok(())
         };
-        let note_failure = |done: Result<(), TargetError>| {
-            if done.is_err() {
-                failed.store(true, Ordering::Relaxed);
-            }
-            done
-        };
+        // After a failure there is no next portion.
+        let stop = |_: &TargetError| next.store(portions.len(), Ordering::Relaxed);
         std::thread::scope(|scope| {
             let others: Vec<_> = (1..loaders)
                 .map(|i| {
@@ -248,10 +240,10 @@ impl<'a> Ways<'_, 'a> {
                     };
                     std::thread::Builder::new()
                         .name(format!("loader {i}"))
-                        .spawn_scoped(scope, move || note_failure(one()))
+                        .spawn_scoped(scope, move || one().inspect_err(stop))
                 })
                 .collect();
-            let mut done = note_failure(work_off(loader));
+            let mut done = work_off(loader).inspect_err(stop);
             for other in others {
                 // The thread could not be started: the other loaders do the work.
                 let Ok(other) = other else { continue };

@@ -15,8 +15,7 @@ use crate::cloud::{absent_devices, why_absent};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::{TargetError, unless_refused};
 use crate::other_sessions::OtherSessions;
-use crate::role::Scope;
-use crate::role::{Observation, Observer, SessionTasks};
+use crate::role::{Observation, Observer, Scope, SessionTasks};
 
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";

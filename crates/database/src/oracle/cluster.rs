@@ -14,9 +14,8 @@ use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
-use crate::role::Scope;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers,
+    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Scope,
     StatisticsViews, WorkerLimit,
 };
 use crate::target::{Abilities, Target};

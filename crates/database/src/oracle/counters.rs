@@ -11,8 +11,7 @@ use super::knowledge::{KNOWLEDGE, RELEASE, View};
 use super::session::{MODULE, NO_VIEW, OraSession, Row, answered, number, text};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
-use crate::role::Scope;
-use crate::role::{Observer, SessionTasks};
+use crate::role::{Observer, Scope, SessionTasks};
 use crate::view::ViewQuery;
 
 /// The view of what sessions wait for now. It needs no Diagnostics Pack either: only its history does.

@@ -8,8 +8,7 @@ use crate::descriptor::{Counter, Embedded, Routines, Versioned, Versions};
 use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning};
 use crate::facts::WaitEvents;
-use crate::role::Scope;
-use crate::role::Use;
+use crate::role::{Scope, Use};
 use crate::rules::Rule;
 use crate::view::{Fragments, StatisticsView};
 

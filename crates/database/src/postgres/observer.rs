@@ -1,13 +1,13 @@
 //! Reads the server's own counters.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
+use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::sql::own;
 use super::versions::LSN;
@@ -15,8 +15,7 @@ use super::wire::{Connection, Row, SYNC};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
-use crate::role::Scope;
-use crate::role::{Observer, SessionTasks};
+use crate::role::{Observer, Scope, SessionTasks};
 
 /// The query that samples the waits in `scope`. A session that is idle in a transaction may block others.
 fn waits(scope: Scope) -> String {
@@ -82,9 +81,9 @@ struct ObserverSession {
 /// Reads all instances of a target and adds them up.
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
-    pub(super) job_prefix: String,
+    job_prefix: String,
     /// Whether sessions are a pooler's, which serve any job, and keep the name of the last one.
-    pub(super) is_shared: bool,
+    is_shared: bool,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     /// Whether the servers run on this machine.
@@ -106,16 +105,17 @@ impl ObserverSession {
             connection.query(sql)?;
         }
         let settings = PgSettings::read(&mut connection)?;
-        let query = version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
+        let (query, names) =
+            version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
         let flush = KNOWLEDGE.texts.flush.at(version).unwrap_or("SELECT 1");
         let (waits, others) = (waits(scope), KNOWLEDGE.queries.text("others", &[]));
-        let statements = [("f", flush), ("q", &query.sql), ("w", &waits), ("o", &others)];
+        let statements = [("f", flush), ("q", &query), ("w", &waits), ("o", &others)];
         let own = statements.map(|(name, sql)| (name, own(sql)));
         connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..])))?;
         let size = |name| settings.number(name).unwrap_or(8192.0);
         Ok(ObserverSession {
             connection,
-            names: query.names,
+            names,
             block: BlockBytes { data: size("block_size"), log: size("wal_block_size") },
             counts_syncs: gaps.redo_syncs.is_none(),
             reads_proc_stat: gaps.reads_proc_stat,
@@ -181,21 +181,24 @@ impl ObserverSession {
 }
 
 impl PgObserver {
-    /// Opens a session at each of `endpoints`, one per instance; the last `standbys` of them are standbys.
-    pub(super) fn open(
-        endpoints: &[&Arc<Endpoint>],
-        standbys: usize,
-        gaps: &CounterGaps,
-        (local, by_node): (bool, bool),
-        scope: Scope,
-    ) -> Result<PgObserver, TargetError> {
-        let first = endpoints.len().saturating_sub(standbys);
-        let role = |i: usize| (i >= first, standbys > 0 && i < first);
-        let open = |(i, endpoint): (usize, &&Arc<Endpoint>)| ObserverSession::open(endpoint, role(i), gaps, scope);
-        let sessions = endpoints.iter().enumerate().map(open).collect::<Result<Vec<_>, _>>()?;
-        let job_prefix = endpoints.first().map_or_else(String::new, |d| d.job_prefix());
-        let own_prefix = endpoints.first().map_or_else(String::new, |d| d.name.clone());
-        Ok(PgObserver { sessions, job_prefix, is_shared: false, own_prefix, local, by_node })
+    /// Opens a session at each instance of `target`.
+    pub(super) fn open(target: &Postgres, scope: Scope) -> Result<PgObserver, TargetError> {
+        let instances = &target.nodes.instances;
+        let has_standbys = instances.iter().any(|i| i.standby);
+        let open = |i: &PgInstance| {
+            let role = (i.standby, has_standbys && !i.standby);
+            ObserverSession::open(&i.endpoint, role, &target.gaps, scope)
+        };
+        let sessions = instances.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let (direct, via) = (&target.primary().endpoint, target.via());
+        Ok(PgObserver {
+            sessions,
+            job_prefix: via.as_ref().unwrap_or(direct).job_prefix(),
+            is_shared: via.is_some(),
+            own_prefix: direct.name.clone(),
+            local: instances.iter().all(|i| i.local),
+            by_node: instances.len() > 1 && instances.len() == target.nodes.endpoints.len(),
+        })
     }
 }
 

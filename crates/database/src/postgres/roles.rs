@@ -292,15 +292,7 @@ impl ClientDriver for Postgres {
 
 impl Observation for Postgres {
     fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
-        let endpoints: Vec<_> = self.nodes.instances.iter().map(|i| &i.endpoint).collect();
-        let local = self.nodes.instances.iter().all(|i| i.local);
-        let standbys = self.nodes.instances.iter().filter(|i| i.standby).count();
-        let by_node = endpoints.len() > 1 && endpoints.len() == self.nodes.endpoints.len();
-        let mut observer = PgObserver::open(&endpoints, standbys, &self.gaps, (local, by_node), scope)?;
-        if let Some(via) = self.via() {
-            (observer.job_prefix, observer.is_shared) = (via.job_prefix(), true);
-        }
-        Ok(Box::new(observer))
+        Ok(Box::new(PgObserver::open(self, scope)?))
     }
 
     fn own_commits(&self) -> Vec<u64> {

@@ -26,12 +26,6 @@ impl From<Version> for Release {
 /// Name of the counter with the position in the log.
 pub(super) const LSN: &str = "pg_current_wal_insert_lsn";
 
-/// The query that reads all counters, and their names in the order of its columns.
-pub(super) struct SnapshotQuery {
-    pub(super) sql: String,
-    pub(super) names: Vec<String>,
-}
-
 impl Version {
     /// Parses `15.18 (Debian 15.18-0+deb12u1)` or `18beta1`.
     pub(super) fn parse(text: &str) -> Version {
@@ -54,7 +48,7 @@ impl Version {
         self.major >= 15
     }
 
-    /// The query of a snapshot of the work in `scope`. `is_on` says whether a setting is on: times that are not measured are not read, because
+    /// The query of a snapshot of the work in `scope`, and the names of its columns. `is_on` says whether a setting is on: times that are not measured are not read, because
     /// they would be 0. `proc_stat` adds `/proc/stat` as the last column.
     pub(super) fn snapshot_query(
         self,
@@ -62,7 +56,7 @@ impl Version {
         is_on: impl Fn(&str) -> bool,
         proc_stat: bool,
         has_standbys: bool,
-    ) -> SnapshotQuery {
+    ) -> (String, Vec<String>) {
         let mut names = Vec::new();
         let (mut select, mut from) = (Vec::new(), Vec::new());
         let views = KNOWLEDGE.views.iter().filter(|view| view.versions.has(self.into()));
@@ -93,8 +87,7 @@ impl Version {
         if proc_stat {
             select.push("pg_read_file('/proc/stat')".into());
         }
-        let sql = format!("SELECT {}\nFROM {}", select.join(",\n  "), from.join(",\n  "));
-        SnapshotQuery { sql, names }
+        (format!("SELECT {}\nFROM {}", select.join(",\n  "), from.join(",\n  ")), names)
     }
 }
 
@@ -122,14 +115,14 @@ mod tests {
     fn sql_per_version() {
         for major in 14..=18 {
             let version = Version { major };
-            let q = version.snapshot_query(Scope::Jobs, |_| true, true, true);
+            let (sql, _) = version.snapshot_query(Scope::Jobs, |_| true, true, true);
             let (redo, data): (Vec<_>, Vec<_>) =
                 sources(version).into_iter().partition(|(name, ..)| name.starts_with("loadline.redo_"));
             let texts = &KNOWLEDGE.texts;
             let all = |of: &'static Versioned| of.all(version).collect::<Vec<_>>();
             let text = format!(
                 "{}\n-- redo: {redo:?}\n-- data: {data:?}\n-- flush: {:?}\n-- settings: {:?} {:?} {:?}",
-                q.sql,
+                sql,
                 texts.flush.at(version),
                 all(&texts.session_settings),
                 all(&texts.observer_settings),
@@ -154,7 +147,7 @@ mod tests {
         KNOWLEDGE.checked(|file| &file.counters);
         for major in 14..=19 {
             let version = Version { major };
-            let read = |is_on| version.snapshot_query(Scope::Jobs, |_| is_on, false, false).names;
+            let read = |is_on| version.snapshot_query(Scope::Jobs, |_| is_on, false, false).1;
             for (neutral, source, _) in sources(version) {
                 assert!(read(true).iter().any(|n| n == source), "{major}: {source}");
                 let timed = KNOWLEDGE.timed_by.contains_key(source);
