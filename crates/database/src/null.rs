@@ -15,8 +15,7 @@ use crate::pause::{pause, pause_ns};
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, ClientDriver, ClientSession, DiskSpace, Doctor, FreeSpace, Observation, Observer, Results, Scope,
-    TextDone,
+    Administration, ClientDriver, ClientSession, Doctor, FreeSpace, Observation, Observer, Results, Scope, TextDone,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -93,7 +92,7 @@ impl Target for Null {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities { disk_space: Some(self), ..Abilities::default() }
+        Abilities::default()
     }
 }
 
@@ -107,6 +106,11 @@ impl Doctor for Null {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
         let advice = "no figure of this target says anything about a database";
         Ok(vec![Finding::new("engine", Severity::Warning, "engine", "null", advice)])
+    }
+
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        let place = "the null engine, which stores nothing".to_owned();
+        Ok(Some(FreeSpace { bytes: u64::MAX, place, may_grow: None }))
     }
 }
 
@@ -126,13 +130,6 @@ impl Observation for Null {
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         KIND.uncounted("")
-    }
-}
-
-impl DiskSpace for Null {
-    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
-        let place = "the null engine, which stores nothing".to_owned();
-        Ok(Some(FreeSpace { bytes: u64::MAX, place, may_grow: None }))
     }
 }
 

@@ -19,8 +19,7 @@
 //! | [`Nodes`](crate::Nodes) | the study before and after each test over nodes |
 //! | [`StatisticsViews`] | the study before and after each test, and `loadline snapshot` |
 //! | [`Levels`] | the study of levels (`loadline replica-cost`) before and in each of its tests |
-//! | [`DiskSpace`] | the study, before anything is loaded |
-//! | [`BlockCache`], [`Checkpoints`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
+//! | [`BlockCache`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
 mod administration;
 mod client_driver;
@@ -39,6 +38,6 @@ pub use levels::{Level, Levels, Replica, ReplicaWatch};
 pub(crate) use levels::{find_level, not_in_force, wait_in_force};
 pub use observation::{Observation, Observer, Scope, SessionTasks};
 pub use optional::{
-    BlockCache, Checkpoints, DataSet, DiskSpace, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries,
-    StatisticsViews, Tables, Wear, WorkerLimit,
+    BlockCache, DataSet, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries, StatisticsViews, Tables,
+    Wear, WorkerLimit,
 };

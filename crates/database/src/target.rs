@@ -8,8 +8,7 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::OpenRequest;
 use crate::role::{
-    Administration, ClientDriver, DatabaseDriver, DiskSpace, Doctor, Levels, NativeReports, Observation,
-    ParallelQueries, Tables,
+    Administration, ClientDriver, DatabaseDriver, Doctor, Levels, NativeReports, Observation, ParallelQueries, Tables,
 };
 
 /// A database under test. Calls may block; each opens the sessions it needs.
@@ -74,7 +73,6 @@ pub struct RemainingNodes {
 pub struct Abilities<'a> {
     pub database_driver: Option<&'a dyn DatabaseDriver>,
     pub tables: Option<&'a dyn Tables>,
-    pub disk_space: Option<&'a dyn DiskSpace>,
     pub parallel_queries: Option<&'a dyn ParallelQueries>,
     /// Only of a private server.
     pub settings: Option<&'a dyn Settings>,

@@ -23,8 +23,8 @@ use crate::error::{Refusal, TargetError};
 use crate::loading::table_stem;
 use crate::parallel;
 use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, Observer, ParallelQueries, ParallelWorkers,
-    RunLock, SessionTasks, WorkerLimit,
+    BlockCache, ClientDriver, ClientSession, Doctor, LogSpace, Observer, ParallelQueries, ParallelWorkers, RunLock,
+    SessionTasks, WorkerLimit,
 };
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -265,9 +265,7 @@ impl BlockCache for DuckDb {
     fn set_cache_for_one_read(&self, data_bytes: u64) -> Result<Option<u64>, TargetError> {
         self.give_next_test(Some((data_bytes / 100 * 9 + (3 << 19)).max(8 << 20)))
     }
-}
 
-impl Checkpoints for DuckDb {
     fn checkpoint(&self) -> Result<(), TargetError> {
         let deadline = Instant::now() + CHECKPOINT_LIMIT;
         while let Some(blocked) = self.settled()? {

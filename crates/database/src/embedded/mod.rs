@@ -21,9 +21,7 @@ use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
-use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews,
-};
+use crate::role::{BlockCache, ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews};
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -84,9 +82,7 @@ impl Base {
 }
 
 /// The engine of an embedded database.
-pub(crate) trait Engine:
-    LoadsTables + Doctor + ClientDriver + BlockCache + Checkpoints + Send + Sync + Sized
-{
+pub(crate) trait Engine: LoadsTables + Doctor + ClientDriver + BlockCache + Send + Sync + Sized {
     fn base(&self) -> &Base;
 
     /// Settings that decide speed, as they are.

@@ -17,7 +17,7 @@ use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
-use crate::role::{BlockCache, Checkpoints, LogSpace, RunLock};
+use crate::role::{BlockCache, LogSpace, RunLock};
 use crate::target::{Abilities, Listening, Settings, Target, Ways};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -169,9 +169,7 @@ impl BlockCache for Mysql {
         let sizes = self.each(|_, c| cache::resize(c, wanted))?;
         Ok(sizes.into_iter().sum())
     }
-}
 
-impl Checkpoints for Mysql {
     fn checkpoint(&self) -> Result<(), TargetError> {
         self.each(|_, c| cache::flush(c)).map(drop)
     }

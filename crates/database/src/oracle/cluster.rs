@@ -8,6 +8,7 @@ use loadline_model::manifest::TargetInfo;
 
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
+use super::schema::CHECKPOINT;
 use super::service::Service;
 use super::session::{Connector, NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
@@ -15,8 +16,8 @@ use crate::facts::{Facts, Runs};
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
-    BlockCache, DiskSpace, FreeSpace, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Scope,
-    StatisticsViews, WorkerLimit,
+    BlockCache, NativeReports, Observation, Observer, ParallelQueries, ParallelWorkers, Scope, StatisticsViews,
+    WorkerLimit,
 };
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -98,7 +99,6 @@ impl Target for Oracle {
         Abilities {
             database_driver: Some(self),
             tables: Some(self),
-            disk_space: Some(self),
             parallel_queries: Some(self),
             native_reports: self.awr.then_some(self as &dyn NativeReports),
             ..Abilities::default()
@@ -132,35 +132,14 @@ impl BlockCache for Oracle {
         let size = self.admin()?.value(KNOWLEDGE.query("cache"));
         Ok(size.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()))
     }
+
+    fn checkpoint(&self) -> Result<(), TargetError> {
+        Ok(self.admin()?.execute(CHECKPOINT, &[]).map(drop)?)
+    }
 }
 
 pub(super) fn is_forbidden(e: &OraError) -> bool {
     e.is(NO_VIEW) || e.lacks_privilege()
-}
-
-impl DiskSpace for Oracle {
-    /// Free space in the files of the user's tablespace at their present size. They may grow, unless DBA_DATA_FILES
-    /// shows that they do not. Ignores quotas.
-    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
-        let mut session = self.admin()?;
-        let Some(row) = session.query(KNOWLEDGE.query("free-space"), &[])?.into_iter().next() else { return Ok(None) };
-        let files = match session.query(KNOWLEDGE.query("files"), &[]) {
-            Ok(rows) => rows.first().and_then(|row| Some((number::<u64>(row, 0)?, number::<u64>(row, 1)?))),
-            Err(e) if is_forbidden(&e) => None,
-            Err(e) => return Err(e.into()),
-        };
-        let may_grow = match files.filter(|(files, _)| *files > 0) {
-            Some((_, 0)) => None,
-            Some((files, extending)) => Some(format!("{extending} of its {files} files extend themselves")),
-            None => Some(
-                "it is unknown whether its files extend themselves: GRANT SELECT ON SYS.DBA_DATA_FILES TO the user"
-                    .to_owned(),
-            ),
-        };
-        let place = format!("the files of the tablespace {}", text(&row, 0).unwrap_or_default());
-        // A full tablespace has no row of free space.
-        Ok(Some(FreeSpace { bytes: number(&row, 1).unwrap_or(0), place, may_grow }))
-    }
 }
 
 impl ParallelQueries for Oracle {

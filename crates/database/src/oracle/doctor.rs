@@ -7,12 +7,12 @@ use loadline_model::format::bytes;
 use loadline_model::{Finding, Severity};
 
 use super::block;
-use super::cluster::Oracle;
+use super::cluster::{Oracle, is_forbidden};
 use super::counters::{ViewAccess, check_access};
 use super::knowledge::{KNOWLEDGE, PUBLIC, View};
 use super::session::{NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
-use crate::role::{Doctor, GrantSql, JobLimit, Privilege, Use};
+use crate::role::{Doctor, FreeSpace, GrantSql, JobLimit, Privilege, Use};
 use crate::rules::{self, Known};
 
 /// Redo of a fast log writer, bytes per second, to judge the size of the logs.
@@ -218,6 +218,29 @@ impl Doctor for Oracle {
             Some((free, because)) => JobLimit { jobs: Some(u32::try_from(free.max(0)).unwrap_or(u32::MAX)), because },
             None => JobLimit { jobs: None, because: unknown.join("; ") },
         })
+    }
+
+    /// Free space in the files of the user's tablespace at their present size. They may grow, unless DBA_DATA_FILES
+    /// shows that they do not. Ignores quotas.
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        let mut session = self.admin()?;
+        let Some(row) = session.query(KNOWLEDGE.query("free-space"), &[])?.into_iter().next() else { return Ok(None) };
+        let files = match session.query(KNOWLEDGE.query("files"), &[]) {
+            Ok(rows) => rows.first().and_then(|row| Some((number::<u64>(row, 0)?, number::<u64>(row, 1)?))),
+            Err(e) if is_forbidden(&e) => None,
+            Err(e) => return Err(e.into()),
+        };
+        let may_grow = match files.filter(|(files, _)| *files > 0) {
+            Some((_, 0)) => None,
+            Some((files, extending)) => Some(format!("{extending} of its {files} files extend themselves")),
+            None => Some(
+                "it is unknown whether its files extend themselves: GRANT SELECT ON SYS.DBA_DATA_FILES TO the user"
+                    .to_owned(),
+            ),
+        };
+        let place = format!("the files of the tablespace {}", text(&row, 0).unwrap_or_default());
+        // A full tablespace has no row of free space.
+        Ok(Some(FreeSpace { bytes: number(&row, 1).unwrap_or(0), place, may_grow }))
     }
 }
 

@@ -11,12 +11,12 @@ use crate::data_set::{LoadSession, Loader, not_ours};
 use crate::dialect::{Dialect, mark};
 use crate::error::TargetError;
 use crate::loading::{Batch, in_parts};
-use crate::role::{Checkpoints, LogSpace, RunLock};
+use crate::role::{LogSpace, RunLock};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
 /// Writes all changed blocks of all instances to the data files.
-const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
+pub(super) const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
 /// The table whose exclusive lock allows one run per user. Unlike DBMS_LOCK it needs no grant, and the lock
 /// ends with its session.
 const LOCK_TABLE: &str = "LOADLINE_LOCK";
@@ -169,12 +169,6 @@ impl LoadsTables for Oracle {
         Err(TargetError::Unsupported(format!(
             "a payload of {longest} bytes does not fit: RAW columns hold {MAX_RAW} bytes"
         )))
-    }
-}
-
-impl Checkpoints for Oracle {
-    fn checkpoint(&self) -> Result<(), TargetError> {
-        Ok(self.admin()?.execute(CHECKPOINT, &[]).map(drop)?)
     }
 }
 

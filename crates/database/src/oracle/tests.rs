@@ -237,7 +237,7 @@ fn found(name: &str) -> String {
             ),
         ),
         ("queries of waits", format!("{:#?}", waits_asked.collect::<Vec<_>>())),
-        ("free space", format!("{:?}", abilities.disk_space.unwrap().free_space())),
+        ("free space", format!("{:?}", target.free_space())),
         ("log space", format!("{:?}", target.log_space(0, 0))),
         ("workers", format!("{:?}", abilities.parallel_queries.unwrap().max_parallel_workers())),
         ("parallel", format!("{:?}", abilities.parallel_queries.unwrap().try_parallel(&parallel))),

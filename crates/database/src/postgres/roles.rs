@@ -24,8 +24,8 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
-    BlockCache, Checkpoints, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace,
-    Observation, Observer, Privilege, RunLock, Scope, median_of_three,
+    BlockCache, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace, Observation,
+    Observer, Privilege, RunLock, Scope, median_of_three,
 };
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
 use crate::work::Work;
@@ -364,9 +364,7 @@ impl BlockCache for Postgres {
             c.number("SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers' AND unit = '8kB'")
         })
     }
-}
 
-impl Checkpoints for Postgres {
     fn checkpoint(&self) -> Result<(), TargetError> {
         self.at_primary(|c| c.query("CHECKPOINT")).map(drop)
     }

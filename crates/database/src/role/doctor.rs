@@ -3,6 +3,7 @@
 use loadline_model::{Capabilities, Finding, Severity};
 use serde::Deserialize;
 
+use super::FreeSpace;
 use crate::error::TargetError;
 use crate::work::Work;
 
@@ -21,6 +22,11 @@ pub trait Doctor {
     fn refuses(&self, work: &Work) -> Option<String> {
         let _ = work;
         None
+    }
+
+    /// Free space for data, asked for before anything is loaded; `None` if unknown.
+    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError> {
+        Ok(None)
     }
 
     /// The privileges that loadline uses; none if the database has no such thing.

@@ -11,9 +11,9 @@ use crate::number::Number;
 use crate::work::Work;
 
 /// The roles of a database with tables.
-pub trait Tables: Queries + DataSet + BlockCache + Checkpoints + StatisticsViews {}
+pub trait Tables: Queries + DataSet + BlockCache + StatisticsViews {}
 
-impl<T: Queries + DataSet + BlockCache + Checkpoints + StatisticsViews> Tables for T {}
+impl<T: Queries + DataSet + BlockCache + StatisticsViews> Tables for T {}
 
 /// Runs queries on the workload's tables.
 pub trait Queries {
@@ -51,12 +51,6 @@ pub trait DataSet {
     fn drop_data_set(&self) -> Result<(), TargetError>;
 }
 
-/// Reports free disk space.
-pub trait DiskSpace {
-    /// Free space for data; `None` if unknown.
-    fn free_space(&self) -> Result<Option<FreeSpace>, TargetError>;
-}
-
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FreeSpace {
     pub bytes: u64,
@@ -66,7 +60,7 @@ pub struct FreeSpace {
     pub may_grow: Option<String>,
 }
 
-/// Returns the size of the database's block cache, and sets it on a private server.
+/// Returns the size of the database's block cache, sets it on a private server, and makes checkpoints on demand.
 pub trait BlockCache {
     /// Resizes the block cache of a private server for the next tests; this may restart the server. With
     /// `data_bytes`, the cache is large enough for the indexes of that much data, but not for its rows. With `None` it
@@ -78,10 +72,7 @@ pub trait BlockCache {
     fn set_cache_for_one_read(&self, data_bytes: u64) -> Result<Option<u64>, TargetError> {
         self.set_cache(Some(data_bytes))
     }
-}
 
-/// Makes a checkpoint on demand.
-pub trait Checkpoints {
     /// Makes the database write all changed blocks now, and returns when that is done.
     fn checkpoint(&self) -> Result<(), TargetError>;
 }

@@ -15,7 +15,7 @@ use crate::data_set::LoadSession;
 use crate::dialect::Dialect;
 use crate::embedded::{Base, Engine};
 use crate::error::TargetError;
-use crate::role::{BlockCache, Checkpoints, ClientDriver, ClientSession, Doctor, LogSpace, RunLock};
+use crate::role::{BlockCache, ClientDriver, ClientSession, Doctor, LogSpace, RunLock};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -125,9 +125,7 @@ impl BlockCache for Sqlite {
         Ok((!self.base.settings.is_given("cache_size") && data_bytes.is_some())
             .then_some(small_cache_kib(data_bytes.unwrap_or(0)) << 10))
     }
-}
 
-impl Checkpoints for Sqlite {
     fn checkpoint(&self) -> Result<(), TargetError> {
         checkpoint::make(
             &self.connector.connect(Commit::Wait)?,

@@ -199,7 +199,7 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
             let is_other = |log: &&Storage| (&log.source, &log.mount_point) != (&data.source, &data.mount_point);
             (Some(free), storage.filter(is_other).and_then(free_in))
         }
-        None => (target.abilities().disk_space.map_or(Ok(None), |space| space.free_space())?, None),
+        None => (target.free_space()?, None),
     };
     let text = format!(
         "{} about {} (data {}, indexes {}, log {})",
