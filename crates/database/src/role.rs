@@ -1,6 +1,6 @@
 //! The roles of a database: traits grouped by their caller.
 //!
-//! Every database has the first four roles; [`Target`](crate::Target) combines them. One with tables has those of [`Tables`]. The others are optional:
+//! Every database has the first four roles; [`Target`](crate::Target) combines them. The others are optional:
 //! [`Abilities`](crate::Abilities) says which of them a database has.
 //!
 //! A method fails if the target does not answer, refuses a statement, or this user may not use it; `# Errors` says what else.
@@ -12,8 +12,7 @@
 //! | [`ClientDriver`] | each job of the client driver |
 //! | [`Observation`] | the sampler, and the study around each test |
 //! | [`DatabaseDriver`] | each job of the in-database driver |
-//! | [`Queries`] | checks of the jobs' work, and sizes of tables |
-//! | [`DataSet`] | the study, for the data set shared by many workloads |
+//! | [`Tables`] | the study, for the data set shared by many workloads; checks of the jobs' work, and sizes of tables |
 //! | [`Settings`](crate::Settings) | the study of two arms, before each of its tests |
 //! | [`Ways`](crate::Ways) | the study of jobs through a proxy, before each of its tests |
 //! | [`Nodes`](crate::Nodes) | the study before and after each test over nodes |
@@ -38,6 +37,5 @@ pub use levels::{Level, Levels, Replica, ReplicaWatch};
 pub(crate) use levels::{find_level, not_in_force, wait_in_force};
 pub use observation::{Observation, Observer, Scope, SessionTasks};
 pub use optional::{
-    BlockCache, DataSet, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, Queries, StatisticsViews, Tables,
-    Wear, WorkerLimit,
+    BlockCache, FreeSpace, NativeReports, ParallelQueries, ParallelWorkers, StatisticsViews, Tables, Wear, WorkerLimit,
 };

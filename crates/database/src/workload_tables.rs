@@ -1,4 +1,4 @@
-//! The tables of a target: [`Administration`], [`DataSet`] and [`Queries`] of all databases by what they say of themselves
+//! The tables of a target: [`Administration`] and [`Tables`] of all databases by what they say of themselves
 //! ([`LoadsTables`]). Loads the workload tables, that is, all tables outside the data set: whole ones once and in parallel, rows owned by
 //! jobs before each test.
 
@@ -14,7 +14,7 @@ use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
 use crate::number::Number;
-use crate::role::{Administration, DataSet, LogSpace, Queries, RunLock, Wear};
+use crate::role::{Administration, BlockCache, LogSpace, RunLock, StatisticsViews, Tables, Wear};
 use crate::work::Work;
 
 /// Tables known to hold all their rows, so they are not counted again before each test: name, rows.
@@ -37,7 +37,7 @@ impl LoadedTables {
 pub(crate) type Kept = BTreeSet<String>;
 
 /// A target with tables: what differs between databases beside their [`Dialect`].
-pub(crate) trait LoadsTables: Sync {
+pub(crate) trait LoadsTables: BlockCache + StatisticsViews + Sync {
     /// Whether only one session can write at a time.
     const ONE_WRITER: bool = false;
 
@@ -68,7 +68,7 @@ pub(crate) trait LoadsTables: Sync {
         Ok(())
     }
 
-    /// See [`Queries::bytes_read`].
+    /// See [`Tables::bytes_read`].
     fn bytes_read_of(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         self.with_loader(|loader| loader.size(work, table))
     }
@@ -166,21 +166,7 @@ impl<T: LoadsTables> Administration for T {
     }
 }
 
-impl<T: LoadsTables> DataSet for T {
-    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
-        self.with_loader(data_set::found)
-    }
-
-    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
-        self.with_loader(|loader| changed_rows::check(loader, work, table))
-    }
-
-    fn drop_data_set(&self) -> Result<(), TargetError> {
-        self.with_loader(|loader| loader.drop_data_set())
-    }
-}
-
-impl<T: LoadsTables> Queries for T {
+impl<T: LoadsTables> Tables for T {
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
         let sql = self.dialect().query(work, query)?;
         Number::read(self.with_loader(|loader| loader.value(&sql))?)
@@ -213,6 +199,18 @@ impl<T: LoadsTables> Queries for T {
         };
         let absent = of.no_wear.iter().map(|(id, why)| (id.clone(), Err(why.clone())));
         absent.chain(of.wear.iter().map(|(id, queries)| (id.clone(), ask(id, queries)))).collect()
+    }
+
+    fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {
+        self.with_loader(data_set::found)
+    }
+
+    fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError> {
+        self.with_loader(|loader| changed_rows::check(loader, work, table))
+    }
+
+    fn drop_data_set(&self) -> Result<(), TargetError> {
+        self.with_loader(|loader| loader.drop_data_set())
     }
 }
 

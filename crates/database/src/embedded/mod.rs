@@ -21,7 +21,7 @@ use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::kind::TargetKind;
 use crate::request::OpenRequest;
-use crate::role::{BlockCache, ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews};
+use crate::role::{ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews};
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -82,7 +82,7 @@ impl Base {
 }
 
 /// The engine of an embedded database.
-pub(crate) trait Engine: LoadsTables + Doctor + ClientDriver + BlockCache + Send + Sync + Sized {
+pub(crate) trait Engine: LoadsTables + Doctor + ClientDriver + Send + Sync + Sized {
     fn base(&self) -> &Base;
 
     /// Settings that decide speed, as they are.

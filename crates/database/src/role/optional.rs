@@ -10,13 +10,8 @@ use crate::error::TargetError;
 use crate::number::Number;
 use crate::work::Work;
 
-/// The roles of a database with tables.
-pub trait Tables: Queries + DataSet + BlockCache + StatisticsViews {}
-
-impl<T: Queries + DataSet + BlockCache + StatisticsViews> Tables for T {}
-
-/// Runs queries on the workload's tables.
-pub trait Queries {
+/// Looks into the tables of a database: queries, sizes, and the data set shared by many workloads.
+pub trait Tables: BlockCache + StatisticsViews {
     /// Result of `query`, portable SQL that returns one integer, summed over all nodes.
     fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError>;
 
@@ -29,17 +24,12 @@ pub trait Queries {
     /// `None` if unknown.
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError>;
 
-    /// The part of [`Queries::table_bytes`] that a query of the workload which reads all rows reads: all, but for a column store.
+    /// The part of [`Tables::table_bytes`] that a query of the workload which reads all rows reads: all, but for a column store.
     fn bytes_read(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError>;
 
     /// Size of all of loadline's tables, and what is unused in them, by column id; or why that is unknown.
     fn wear(&self) -> Wear;
-}
 
-/// See [`Queries::wear`].
-pub type Wear = BTreeMap<String, Result<f64, String>>;
-
-pub trait DataSet {
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError>;
 
     /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be.
@@ -50,6 +40,9 @@ pub trait DataSet {
 
     fn drop_data_set(&self) -> Result<(), TargetError>;
 }
+
+/// See [`Tables::wear`].
+pub type Wear = BTreeMap<String, Result<f64, String>>;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FreeSpace {
