@@ -93,13 +93,9 @@ pub(crate) fn in_parts<E>(
 
 /// Name of a table in the database, without the target's prefix. Tables of the data set are shared.
 pub(crate) fn table_stem(work: &Work, table: &str) -> String {
-    if is_shared(work, table) {
+    let is_shared = |t: &Table| t.name == table && t.scope == loadline_workload::Scope::DataSet;
+    if work.workload.tables.iter().any(is_shared) {
         return format!("data_{table}");
     }
     crate::names::own(&work.workload, table)
-}
-
-/// Whether `table` belongs to the data set.
-pub(crate) fn is_shared(work: &Work, table: &str) -> bool {
-    work.workload.tables.iter().any(|t| t.name == table && t.scope == loadline_workload::Scope::DataSet)
 }

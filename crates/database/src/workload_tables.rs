@@ -13,7 +13,6 @@ use crate::data_set::{self, FoundTable, LoadProgress, LoadSession, Loader, Ways}
 use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
-use crate::number::Number;
 use crate::role::{Administration, BlockCache, LogSpace, RunLock, StatisticsViews, Tables, Wear};
 use crate::work::Work;
 
@@ -147,7 +146,7 @@ impl<T: LoadsTables> Administration for T {
 
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
         let evidence = work.workload.evidence.as_ref();
-        evidence.map(|e| self.number(work, &e.query).map(Number::or_zero)).transpose()
+        evidence.map(|e| Ok(self.number(work, &e.query)?.unwrap_or(0))).transpose()
     }
 
     fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
@@ -167,9 +166,12 @@ impl<T: LoadsTables> Administration for T {
 }
 
 impl<T: LoadsTables> Tables for T {
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError> {
+    fn number(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
         let sql = self.dialect().query(work, query)?;
-        Number::read(self.with_loader(|loader| loader.value(&sql))?)
+        let wrong =
+            |text: &str| TargetError::Statement(format!("the query returned '{text}', which is not a whole number"));
+        let found = self.with_loader(|loader| loader.value(&sql))?;
+        found.map(|text| text.parse().map_err(|_| wrong(&text))).transpose()
     }
 
     fn table_bytes(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {

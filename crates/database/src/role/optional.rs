@@ -7,17 +7,17 @@ use loadline_workload::Table;
 
 use crate::data_set::FoundTable;
 use crate::error::TargetError;
-use crate::number::Number;
 use crate::work::Work;
 
 /// Looks into the tables of a database: queries, sizes, and the data set shared by many workloads.
 pub trait Tables: BlockCache + StatisticsViews {
-    /// Result of `query`, portable SQL that returns one integer, summed over all nodes.
-    fn number(&self, work: &Work, query: &str) -> Result<Number, TargetError>;
+    /// Result of `query`, portable SQL that returns one whole number, summed over all nodes; `None` for NULL, or no row.
+    fn number(&self, work: &Work, query: &str) -> Result<Option<i64>, TargetError>;
 
-    /// Number that such a query returns.
+    /// Number that such a query returns. NULL is an error, because it proves nothing.
     fn integer(&self, work: &Work, query: &str) -> Result<i64, TargetError> {
-        self.number(work, query)?.required()
+        let null = "the query returned NULL or no row instead of a number: it found no rows to add up (if that is allowed, write COALESCE)";
+        self.number(work, query)?.ok_or_else(|| TargetError::Statement(null.into()))
     }
 
     /// Stored size of a table of the workload, bytes, without its indexes (if the database stores them separately);

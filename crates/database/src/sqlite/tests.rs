@@ -99,6 +99,8 @@ fn lost_rows_and_null_are_no_proof() {
         work.workload.consistency.iter().map(|c| queries.integer(&work, &c.query)).collect::<Vec<_>>()
     };
     assert!(found().iter().all(|f| matches!(f, Ok(0))), "{:?}", found());
+    let half = target.abilities().tables.unwrap().integer(&work, "SELECT max(1.5) FROM {account}");
+    assert!(half.as_ref().is_err_and(|e| e.to_string().contains("'1.5'")), "{half:?}");
     let without = |which: &str| {
         let sql = format!("DELETE FROM loadline_tp_light_account WHERE {which}");
         Connection::open(&file).unwrap().execute_batch(&sql).unwrap();
