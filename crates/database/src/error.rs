@@ -1,5 +1,7 @@
 //! The error type of all targets.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -110,7 +112,8 @@ pub struct Refusal {
 }
 
 /// Why a server refuses a statement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A disk, a tablespace or a quota is full.
     FullDisk,
@@ -118,35 +121,22 @@ pub enum Cause {
     Privilege,
     /// The limit of sessions of the server, the database or the user.
     Sessions,
-    /// Another limit of the server or of its settings.
-    Limit,
     /// The server forbids it, or does not have what it needs: a primary key, a type, an extension, a function.
     NotAllowed,
+    /// Another limit of the server or of its settings.
+    Limit,
     Other,
 }
 
 /// Codes of a server's errors by their cause; the first that has a code is its cause. `53*` stands for all that begin so.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub(crate) struct Causes {
-    full_disk: Events,
-    privilege: Events,
-    sessions: Events,
-    not_allowed: Events,
-    limit: Events,
-}
+#[serde(transparent)]
+pub(crate) struct Causes(BTreeMap<Cause, Events>);
 
 impl Causes {
     /// That of `code`.
     pub(crate) fn cause(&self, code: &str) -> Cause {
-        let all = [
-            (&self.full_disk, Cause::FullDisk),
-            (&self.privilege, Cause::Privilege),
-            (&self.sessions, Cause::Sessions),
-            (&self.not_allowed, Cause::NotAllowed),
-            (&self.limit, Cause::Limit),
-        ];
-        all.into_iter().find(|(codes, _)| codes.has(code)).map_or(Cause::Other, |(_, cause)| cause)
+        self.0.iter().find(|(_, codes)| codes.has(code)).map_or(Cause::Other, |(cause, _)| *cause)
     }
 }
 
