@@ -27,4 +27,4 @@ pub use compare::{Comparison, Factor, Platform, compare};
 pub use kept::{Disturbed, kept_test};
 pub use sawtooth::{Shape, shape};
 pub use stats::{Estimate, Interval, Ratio};
-pub use sweep::{LoadLine, Saturation, Sweep, SweepPoint, sweeps};
+pub use sweep::{LoadLine, NotKey, Saturation, Sweep, SweepPoint, sweeps};

@@ -120,7 +120,7 @@ pub const FLAT: f64 = 0.05;
 pub enum Saturation {
     /// The highest job count gave no more throughput, or hardly more (see [`FLAT`]).
     Saturated { peak_jobs: u32 },
-    /// The peak is the last point measured: more jobs may give more.
+    /// The peak is the last point that counts ([`Sweep::beyond`] has later ones): more jobs may give more.
     Rising {
         jobs: u32,
         previous_jobs: u32,
@@ -129,6 +129,18 @@ pub enum Saturation {
     },
     /// Fewer than two job counts have a valid throughput.
     Unknown,
+}
+
+/// Why a point has no part in the key figures of its sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotKey {
+    /// All its tests are refused.
+    Refused,
+    /// Others disturbed its tests, and other points have valid ones.
+    Disturbed,
+    /// Its tests lack the figure of [`Sweep::rate`].
+    NoRate,
 }
 
 /// Where the load line lies.
@@ -199,6 +211,19 @@ impl Sweep {
         let is_valid = |p: &SweepPoint| p.kept.disturbed.is_none() && self.rate_at(p).is_some();
         let any = self.points.iter().any(is_valid);
         self.points.iter().filter(move |p| !any || p.kept.disturbed.is_none())
+    }
+
+    /// The points above the last one with key figures, which were measured and do not count, and why.
+    pub fn beyond(&self) -> impl Iterator<Item = (u32, NotKey)> {
+        let highest = self.key_points().filter(|p| self.rate_at(p).is_some()).map(|p| p.at).max().unwrap_or(0);
+        self.points.iter().filter(move |p| p.at > highest).map(|p| {
+            let why = match (p.tests.is_empty(), self.rate_at(p)) {
+                (true, _) => NotKey::Refused,
+                (false, Some(_)) => NotKey::Disturbed,
+                (false, None) => NotKey::NoRate,
+            };
+            (p.at, why)
+        })
     }
 
     /// The point with `at` jobs or the swept value `at`.

@@ -1,7 +1,7 @@
 //! Load lines by workload and platform: peak, its share of the limit, growth, what bounds it, and the load line.
 
 use loadline_analyze::kpi::time_in_checkpoint;
-use loadline_analyze::{BoundBy, LoadLine, Saturation, Sweep, SweepPoint, bound_of_sweep};
+use loadline_analyze::{BoundBy, LoadLine, NotKey, Saturation, Sweep, SweepPoint, bound_of_sweep};
 use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
@@ -126,14 +126,20 @@ fn growth(sweep: &Sweep) -> String {
     }
 }
 
-/// Job counts above the highest with figures, which have only refused tests.
-fn beyond(sweep: &Sweep) -> String {
-    let highest = sweep.points.iter().filter(|p| !p.tests.is_empty()).map(|p| p.at).max().unwrap_or(0);
-    let mut above: Vec<String> = sweep.points.iter().filter(|p| p.at > highest).map(|p| p.at.to_string()).collect();
-    let Some(last) = above.pop() else { return String::new() };
-    let last = place(&sweep.over, last.parse().unwrap_or(0));
-    above.push(last);
-    format!("; refused at {}", above.join(", "))
+/// Job counts above the highest that counts, by why they do not: `; disturbed at 4 jobs; refused at 8, 16 jobs`.
+pub(super) fn beyond(sweep: &Sweep) -> String {
+    let by_reason = grouped(sweep.beyond(), |(_, why)| *why);
+    let of_reason = by_reason.into_iter().map(|(why, points)| {
+        let why = match why {
+            NotKey::Refused => "refused",
+            NotKey::Disturbed => "disturbed",
+            NotKey::NoRate => "without a figure",
+        };
+        let (last, before) = points.split_last().map_or((0, &points[..]), |((at, _), before)| (*at, before));
+        let before: String = before.iter().map(|(at, _)| format!("{at}, ")).collect();
+        format!("; {why} at {before}{}", place(&sweep.over, last))
+    });
+    of_reason.collect()
 }
 
 fn load_line(sweep: &Sweep, objective_ns: Option<u64>) -> String {

@@ -7,6 +7,7 @@ use loadline_model::{Severity, column};
 use minijinja::context;
 
 use super::figure::LIMIT;
+use super::key::beyond;
 use super::qualified;
 use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
@@ -51,6 +52,10 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
         let peaks = side.sweeps.iter().filter_map(|s| Some((s, s.peak()?)));
         peaks.filter(|(s, peak)| of(s, peak)).map(|(s, _)| short_name(s, &side.sweeps)).collect()
     };
+    let is_rising = |s: &Sweep| s.over_jobs() && matches!(s.saturation(), Saturation::Rising { .. });
+    let rising_below = side.sweeps.iter().filter(|s| is_rising(s) && s.beyond().next().is_some());
+    let rising_below =
+        rising_below.map(|s| format!("{} ({})", short_name(s, &side.sweeps), beyond(s).trim_start_matches("; ")));
     // A percentile is known to a thousandth.
     let few_are_slow = |_: &Sweep, peak: &SweepPoint| {
         let ns = |column| peak.figure(column).map(|e| e.mean);
@@ -62,7 +67,8 @@ fn minded(side: &PlatformRun<'_>) -> Vec<String> {
         kept => qualified::kept(records.iter()),
         valid => records.iter().filter(|r| r.valid).count(),
         noticed => noticed.map(|sentence| cut(&sentence, MOST_NOTICED)).collect::<Vec<_>>(),
-        rising => names(&|s, _| s.over_jobs() && matches!(s.saturation(), Saturation::Rising { .. })),
+        rising => names(&|s, _| is_rising(s) && s.beyond().next().is_none()),
+        rising_below => rising_below.collect::<Vec<_>>(),
         slow => names(&few_are_slow),
         without_limit => names(&|_, peak| side.run.published.is_none() && peak.figure(LIMIT).is_none()),
         measured => names(&|_, _| true),

@@ -56,6 +56,18 @@ fn figures_of_disturbed_tests_are_marked_and_set_aside_beside_clean_tests() {
 }
 
 #[test]
+fn a_sweep_that_rises_up_to_tests_that_do_not_count_says_which_and_why() {
+    let mut run = disturbed(&[[0.0, 0.0], [0.0, 0.0], [76.0, 0.0]]);
+    let more = |jobs: u32| TestRecord { jobs, test: 10 + jobs, ..run.records[2].clone() };
+    run.records.extend([more(8), more(16)]);
+    run.records[7].add_check(failed(CheckId::Errors, "errors"));
+    let below = "whose tests count: LGWR-LAT1 (disturbed at 4, 8 jobs; refused at 16 jobs).";
+    let markdown = text(&[run], Format::Markdown);
+    let all = "Still rising at the most jobs measured: LGWR-THR.";
+    assert_says(&words(&markdown), &[below, all, "still rising at 2 jobs (+80.0 % over 1); disturbed at 4, 8 jobs;"]);
+}
+
+#[test]
 fn the_worst_of_disturbed_tests_stands_for_all_and_a_refused_one_is_in_no_figure() {
     let said = "Noticed at test 1: other processes on the CPU 50 %. That is too much for a valid test: x 50.";
     assert_says(&end(&disturbed(&[[50.0, 0.0]])), &[said]);
