@@ -28,15 +28,15 @@ pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Fail
         runs =
             runs.into_iter().reduce(|(product, all), (_, next)| (product, [all, next].concat())).into_iter().collect();
     }
-    let mut written: Vec<PathBuf> = Vec::new();
+    let mut written: Vec<RunFolder> = Vec::new();
     for run in runs {
         if let Err(e) = write(run, args, &facts, &command, &mut written) {
             // Best effort: an import leaves all of its runs or none.
-            written.iter().for_each(|path| drop(std::fs::remove_dir_all(path)));
+            written.iter().rev().for_each(RunFolder::remove);
             return Err(e);
         }
     }
-    let paths: String = written.iter().map(|path| format!("{}\n", path.display())).collect();
+    let paths: String = written.iter().map(|run| format!("{}\n", run.path().display())).collect();
     output::stdout(paths.as_bytes())?;
     Ok(0)
 }
@@ -100,19 +100,19 @@ impl Read for Summed {
     }
 }
 
-/// Writes a run folder, whose path is then in `written`, and tells of its warnings.
+/// Writes a run folder, which is then in `written`, and tells of its warnings.
 fn write(
     (product, tests): Run,
     args: &ImportArgs,
     facts: &BTreeMap<String, String>,
     command: &[String],
-    written: &mut Vec<PathBuf>,
+    written: &mut Vec<RunFolder>,
 ) -> Result<(), Failure> {
     let (now, kind) = (SystemTime::now(), args.tool.name().to_owned());
     let file = tests.first().and_then(|(imported, _)| imported.files.first()).map_or("", |file| file.name.as_str());
     let platform = format!("{} (imported)", args.title.clone().unwrap_or_else(|| format!("{kind} {file}")));
-    let mut folder = RunFolder::create(&args.results, &run_name(now, &kind))?;
-    written.push(folder.path().to_owned());
+    written.push(RunFolder::create(&args.results, &run_name(now, &kind))?);
+    let Some(folder) = written.last_mut() else { return Ok(()) };
     let (mut outputs, mut warnings): (Vec<TestOutput>, Vec<String>) = Default::default();
     for (number, (imported, test)) in (1..).zip(tests) {
         warnings.extend(test.warnings.iter().map(|warning| format!("warning: test {number}: {warning}")));

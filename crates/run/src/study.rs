@@ -189,10 +189,16 @@ impl Study {
         // A run is complete when what it changed is put back: if it is killed before, a resume does that.
         context.end();
         let written = context.folder.write_manifest(&context.manifest);
-        let is_empty = context.records.is_empty();
-        if is_empty && !matches!(ended, Ended::Complete) {
-            // Nothing was measured: remove the run folder.
-            let _ = std::fs::remove_dir_all(context.folder.path());
+        let is_kept = match ended {
+            Ended::Complete => true,
+            Ended::Interrupted => {
+                let looks = context.manifest.search.as_ref().map_or(0, |search| search.looks.len());
+                !context.records.is_empty() || looks > 0
+            }
+            Ended::Failed(_) => !context.records.is_empty(),
+        };
+        if !is_kept {
+            context.folder.remove();
             return Err(match ended {
                 Ended::Failed(e) => e,
                 _ => StudyError::Interrupted,

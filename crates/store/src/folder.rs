@@ -49,6 +49,8 @@ pub struct NativeFile {
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
+    /// Folders above it that were made for it, the innermost first.
+    made: Vec<PathBuf>,
     /// Held for its lock.
     _lock: File,
     /// `tests.jsonl`, after the first test.
@@ -72,15 +74,14 @@ impl RunFolder {
         if std::fs::metadata(results).is_ok_and(|m| !m.is_dir()) {
             return Err(StoreError::ResultsIsFile(results.to_owned()));
         }
+        let made: Vec<PathBuf> = results.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect();
         let path = create_numbered(results, name, "", |path| std::fs::create_dir(path))?;
-        Self::set_up(&path).inspect_err(|_| {
-            // Nothing was measured yet: leave no empty folder.
-            let _ = std::fs::remove_dir_all(&path);
-        })
+        // Nothing was measured yet: leave no empty folder.
+        Self::set_up(&path, &made).inspect_err(|_| remove(&path, &made))
     }
 
     /// Takes the lock, creates the directories, and checks that a file can be written.
-    fn set_up(path: &Path) -> Result<RunFolder, StoreError> {
+    fn set_up(path: &Path, made: &[PathBuf]) -> Result<RunFolder, StoreError> {
         let lock = lock(path)?;
         make_directories(path)?;
         let probe = path.join(format!(".probe{}", layout::TEMPORARY));
@@ -88,7 +89,13 @@ impl RunFolder {
         std::fs::remove_file(&probe).map_err(|e| io_error("remove", &probe, e, PERMISSIONS))?;
         atomic::sync_directory(path)?;
         atomic::sync_directory(path.parent().unwrap_or(path))?;
-        Ok(RunFolder { path: path.to_owned(), _lock: lock, tests: None, whole_bytes: 0, stored: BTreeSet::new() })
+        let (path, made, stored) = (path.to_owned(), made.to_owned(), BTreeSet::new());
+        Ok(RunFolder { path, made, _lock: lock, tests: None, whole_bytes: 0, stored })
+    }
+
+    /// Removes the run, in which nothing was measured, and the folders that were made for it, unless others use them. Best effort.
+    pub fn remove(&self) {
+        remove(&self.path, &self.made);
     }
 
     /// Opens the run at `path` (its folder or its `manifest.json`) to continue it, and returns also what it holds. Cuts off a torn last
@@ -113,7 +120,7 @@ impl RunFolder {
             cut.map_err(|e| io_error("repair", &file, e, PERMISSIONS))?;
         }
         let stored = run.records.iter().chain(&run.other_tries).map(|r| r.test).collect();
-        Ok((RunFolder { path, _lock: lock, tests: None, whole_bytes, stored }, run))
+        Ok((RunFolder { path, made: Vec::new(), _lock: lock, tests: None, whole_bytes, stored }, run))
     }
 
     pub fn path(&self) -> &Path {
@@ -247,6 +254,13 @@ pub(crate) fn create_numbered(
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists && n < MAX_NUMBER => n += 1,
             Err(e) => return Err(io_error("create", &path, e, PERMISSIONS)),
         }
+    }
+}
+
+fn remove(run: &Path, made: &[PathBuf]) {
+    let _ = std::fs::remove_dir_all(run);
+    for dir in made {
+        let _ = std::fs::remove_dir(dir);
     }
 }
 

@@ -81,8 +81,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
             context.put_back();
         }
         if study.resume.is_none() {
-            // Nothing was measured: remove the run folder.
-            let _ = std::fs::remove_dir_all(context.folder.path());
+            context.folder.remove();
         }
         return Err(e);
     }

@@ -257,9 +257,10 @@ fn a_disk_that_fills_up_loses_only_the_test_that_did_not_fit() {
 
     // A run on a full disk is refused at the start and leaves no folder behind.
     let _ = std::fs::write(disk.0.path().join("filler"), vec![0u8; 200 << 10]);
-    let error = RunFolder::create(disk.0.path(), "second").unwrap_err();
+    let results = disk.0.path().join("a/results");
+    let error = RunFolder::create(&results, "second").unwrap_err();
     assert!(error.is_full() && error.to_string().contains("no space left"), "{error}");
-    assert!(!disk.0.path().join("second").exists());
+    assert!(!disk.0.path().join("a").exists());
 }
 
 /// A second writer is refused. The lock of a process that is killed dies with it. The process is this test, started again.
