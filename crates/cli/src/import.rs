@@ -53,15 +53,21 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
         if let Some(twice) = files.iter().take(n).find(same) {
             return Err(Failure::usage(format!("{} is named twice", twice.display())));
         }
-        let (name, input): (_, Box<dyn Read>) = if file == Path::new("-") {
-            ("-".into(), Box::new(io::stdin()))
+        let input: Box<dyn Read> = if file == Path::new("-") {
+            Box::new(io::stdin())
+        } else if file.is_dir() {
+            let (shown, tool) = (file.display(), tool.name());
+            return Err(Failure::usage(format!(
+                "{shown} is a folder: name the files of {tool} in it that belong to a test"
+            )));
         } else {
             let opened = File::open(file);
-            let opened = opened.map_err(|e| Failure::usage(format!("{} cannot be read: {e}", file.display())))?;
-            (file.file_name().unwrap_or_default().to_string_lossy(), Box::new(opened))
+            Box::new(opened.map_err(|e| Failure::usage(format!("{} cannot be read: {e}", file.display())))?)
         };
-        let name = name.chars().filter(|c| !c.is_control()).collect();
-        inputs.push((name, BufReader::with_capacity(1 << 16, Summed { input, sum: Sha256::new(), bytes: 0 })));
+        inputs.push((
+            file.display().to_string(),
+            BufReader::with_capacity(1 << 16, Summed { input, sum: Sha256::new(), bytes: 0 }),
+        ));
     }
     let sources = inputs.iter_mut().map(|(name, input)| Source { name: name.clone(), input: Box::new(input) });
     let mut sources: Vec<Source<'_>> = sources.collect();
@@ -74,7 +80,9 @@ fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
         let (name, input) = inputs.get(*n)?;
         let Summed { sum, bytes, .. } = input.get_ref();
         let sha256 = sum.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(ImportedFile { name: name.clone(), bytes: *bytes, sha256 })
+        let name = Path::new(name).file_name().unwrap_or_default().to_string_lossy();
+        let name = name.chars().filter(|c| !c.is_control()).collect();
+        Some(ImportedFile { name, bytes: *bytes, sha256 })
     };
     let run = |group: loadline_exchange::Group| {
         let files = group.files.iter().filter_map(file).collect();
