@@ -58,8 +58,8 @@ pub struct DeviceTimes {
 
 /// A place for a log. See the [module](self) for the order of calls.
 pub trait LogDevice: Send {
-    /// Block size, bytes: a power of two from 512 B to 64 KiB, and the smallest write. Offsets and lengths of
-    /// writes are multiples of it; buffers are aligned to it and to at least 4 KiB.
+    /// Block size, bytes: a power of two from 512 B to 64 KiB, and the smallest write. Addresses,
+    /// offsets and lengths of writes are multiples of it.
     fn block_bytes(&self) -> usize;
 
     /// Size of each log file, bytes: a multiple of the block, at least 4 blocks.
