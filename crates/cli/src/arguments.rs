@@ -1,4 +1,4 @@
-//! The command line. A URL with a password in it is seen by every user of the machine (`ps`): loadline then starts
+//! The command line. A URL or a setting with a password in it is seen by every user of the machine (`ps`): loadline then starts
 //! itself again with the password taken out of its arguments and handed over in the environment, which only its owner
 //! can read.
 
@@ -7,10 +7,10 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loadline_database::{AskPassword, Secret, redact};
+use loadline_database::{AskPassword, Secret};
 
 use crate::exit::Failure;
-use crate::secrets::{is_secret, keep};
+use crate::secrets::{keep, shown};
 
 /// Environment variable that carries the argument of this number.
 const CARRIER: &str = "LOADLINE_ARGUMENT_";
@@ -18,14 +18,14 @@ const CARRIER: &str = "LOADLINE_ARGUMENT_";
 /// The arguments of this process, passwords included, after they have been taken from sight.
 pub(crate) fn arguments() -> Result<Vec<OsString>, Failure> {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
-    let secret = |a: &OsString| a.to_str().is_some_and(is_secret);
-    if arguments.iter().any(secret) {
+    let without_secret = |a: &OsString| a.to_str().and_then(shown);
+    if arguments.iter().any(|a| without_secret(a).is_some()) {
         let exe =
             std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find the loadline program: {e}")))?;
         let mut command = std::process::Command::new(exe);
         for (i, argument) in arguments.iter().enumerate().skip(1) {
-            match argument.to_str().filter(|a| is_secret(a)) {
-                Some(text) => command.arg(redact(text)).env(format!("{CARRIER}{i}"), text),
+            match without_secret(argument) {
+                Some(shown) => command.arg(shown).env(format!("{CARRIER}{i}"), argument),
                 None => command.arg(argument),
             };
         }
@@ -56,13 +56,7 @@ pub(crate) fn command(arguments: &[OsString]) -> Vec<String> {
         .enumerate()
         .map(|(i, a)| {
             let text = a.to_string_lossy();
-            if i == 0 {
-                "loadline".to_owned()
-            } else if text.contains("://") {
-                redact(&text)
-            } else {
-                text.into_owned()
-            }
+            if i == 0 { "loadline".to_owned() } else { shown(&text).unwrap_or_else(|| text.into_owned()) }
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use loadline_database::redact;
+use loadline_database::{names_secret, redact};
 use serde_json::Value;
 
 /// Arguments and values of the plan with a password in them.
@@ -11,7 +11,10 @@ static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Remembers those of `texts` that hold a password, for [`hide`].
 pub(crate) fn keep<'a>(texts: impl Iterator<Item = &'a str>) {
     let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    secrets.extend(texts.filter(|t| is_secret(t)).map(str::to_owned));
+    // A message may quote a setting without the option before it.
+    let bare =
+        |t: &str| t.split_once('=').filter(|(option, _)| option.starts_with("--")).map(|(_, value)| value.to_owned());
+    secrets.extend(texts.filter(|t| shown(t).is_some()).flat_map(|t| [Some(t.to_owned()), bare(t)]).flatten());
 }
 
 /// Remembers those of the names and texts in `value` that hold a password.
@@ -31,7 +34,10 @@ pub(crate) fn keep_all(value: &Value) {
 /// of something else.
 pub(crate) fn hide(text: &str) -> String {
     let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    secrets.iter().fold(text.to_owned(), |text, secret| loadline_database::hide(&text, secret))
+    secrets.iter().fold(text.to_owned(), |text, secret| match shown(secret).filter(|_| !secret.contains("://")) {
+        Some(shown) => text.replace(secret, &shown),
+        None => loadline_database::hide(&text, secret),
+    })
 }
 
 /// `text` for a terminal: without these passwords, and without characters in names of a file that would control it.
@@ -39,7 +45,35 @@ pub(crate) fn harmless(text: &str) -> String {
     hide(text).split('\n').map(loadline_report::clean).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a text is a URL with a password.
-pub(crate) fn is_secret(text: &str) -> bool {
-    text.contains("://") && redact(text) != text
+/// `text` without its secret, if it has one: a URL with a password, or `name=value` whose name says so.
+pub(crate) fn shown(text: &str) -> Option<String> {
+    if text.contains("://") {
+        return Some(redact(text)).filter(|clean| clean != text);
+    }
+    let (at, _) = text.match_indices('=').find(|(at, _)| names_secret(&text[..*at]))?;
+    Some(format!("{}=…", &text[..at]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_nowhere_and_other_arguments_as_they_are() {
+        for (text, is_shown) in [
+            ("report_password=hush", "report_password=…"),
+            ("--setting=REPORT_PASSWD=hush", "--setting=REPORT_PASSWD=…"),
+            ("primary_conninfo=host=h password=hush", "primary_conninfo=host=h password=…"),
+            ("postgres://ann:hush@h/d", "postgres://ann@h/d"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Some(is_shown));
+            keep([text].into_iter());
+        }
+        assert_eq!(hide("'REPORT_PASSWD=hush' and report_password=hush"), "'REPORT_PASSWD=…' and report_password=…");
+        for text in
+            ["work_mem=8MB", "--setting-a=work_mem=8MB", "postgres://ann@h/secret?connect_timeout=5", "password"]
+        {
+            assert_eq!(shown(text), None);
+        }
+    }
 }

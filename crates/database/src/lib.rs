@@ -67,5 +67,5 @@ pub use role::*;
 pub use secret::Secret;
 pub use target::{Abilities, Listening, Nodes, RemainingNodes, Settings, Target, Ways};
 pub use tls::choose_cryptography;
-pub use url::{hide, redact};
+pub use url::{hide, names_secret, redact, refuse_secrets};
 pub use work::Work;

@@ -51,6 +51,7 @@ pub fn is_temporary(url: &str) -> bool {
 /// one that is away.
 pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let kind = kind_of(&request.url)?;
+    crate::refuse_secrets(&request.settings)?;
     for node in &request.nodes {
         if kind_of(node)?.scheme != kind.scheme {
             return Err(TargetError::Usage(format!(

@@ -2,7 +2,10 @@
 
 mod parts;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use crate::TargetError;
 
 pub(crate) use parts::{Url, choice, path, port, unknown};
 
@@ -12,16 +15,34 @@ pub fn redact(url: &str) -> String {
     let (before_query, query) = url.split_once('?').map_or((url.as_str(), None), |(b, q)| (b, Some(q)));
     let mut out = before_query.to_owned();
     if let Some(query) = query {
-        let kept: Vec<&str> = query
-            .split('&')
-            .filter(|pair| !pair.split('=').next().unwrap_or_default().to_ascii_lowercase().contains("password"))
-            .collect();
+        let kept: Vec<&str> =
+            query.split('&').filter(|pair| !names_secret(pair.split('=').next().unwrap_or_default())).collect();
         if !kept.is_empty() {
             out.push('?');
             out.push_str(&kept.join("&"));
         }
     }
     out
+}
+
+/// Whether `text`, which stands before a value, says that the value is secret.
+pub fn names_secret(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["password", "passwd", "secret"].iter().any(|word| text.contains(word))
+}
+
+/// Refuses settings of a server with a secret: they are stored with a run.
+///
+/// # Errors
+/// [`TargetError::Usage`], without the value.
+pub fn refuse_secrets(settings: &BTreeMap<String, String>) -> Result<(), TargetError> {
+    // Also parts of a value, such as that of primary_conninfo.
+    let is_secret = |(name, value): &(&String, &String)| names_secret(name) || names_secret(value);
+    let Some((name, _)) = settings.iter().find(is_secret) else { return Ok(()) };
+    Err(TargetError::Usage(format!(
+        "--setting {name}: loadline stores the settings of a run, so it takes none whose name or value has the word password, passwd or \
+         secret: leave it out"
+    )))
 }
 
 /// Where the secret before the host is. A password that is not percent-encoded may contain any character, also '@', '/'
@@ -65,7 +86,7 @@ pub fn hide(text: &str, url: &str) -> String {
     let without = without_userinfo_secret(url);
     for pair in without.split_once('?').map_or("", |(_, query)| query).split('&') {
         if let Some((name, value)) = pair.split_once('=')
-            && name.to_ascii_lowercase().contains("password")
+            && names_secret(name)
             && !value.is_empty()
         {
             out = out.replace(pair, &format!("{name}=…"));

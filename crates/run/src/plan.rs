@@ -15,7 +15,7 @@ mod workloads;
 
 use std::collections::BTreeMap;
 
-use loadline_database::{TargetError, TargetKind, kind_of, redact};
+use loadline_database::{TargetError, TargetKind, kind_of, redact, refuse_secrets};
 use loadline_model::facts::stated;
 use loadline_model::plan::{Jobs, JobsSpec, Payload, Plan, TimeSpec};
 use loadline_workload::{ParamError, Unknown, UserError};
@@ -85,6 +85,7 @@ pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let url = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
     let kind = checked_target(spec, url)?;
+    spec.setting.as_ref().map_or(Ok(()), refuse_secrets)?;
     let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
     let load = load::load(spec, (&known, &workloads), kind, url)?;
     let scans = workloads.iter().any(|w| known.find(&w.code).is_ok_and(|found| found.scan.is_some()));
