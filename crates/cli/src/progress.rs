@@ -96,7 +96,13 @@ impl Listener for Progress {
             Event::Loading(now) => self.apply(LiveEvent::Step { text: loading(&now) }),
             Event::Loaded(table) => self.detail(&loaded(table)),
             Event::TestStarted(test) => self.apply(LiveEvent::Test(test)),
-            Event::Progress(second) => self.apply(LiveEvent::Second(second)),
+            Event::Progress(second) => {
+                let told = self.now.seconds.back().filter(|last| last.test == second.test).and_then(|last| last.held);
+                if let Some(held) = second.held.filter(|held| Some(*held) != told) {
+                    self.detail(&format!("test {}: {held}", second.test));
+                }
+                self.apply(LiveEvent::Second(second));
+            }
             Event::TestDone(record) => {
                 self.detail(&done_line(record));
                 self.now.add(vec![record.clone()]);

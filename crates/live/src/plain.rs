@@ -66,5 +66,6 @@ fn second_line(s: &LiveSecond) -> String {
     let latency = s.latency_ms.map_or_else(String::new, |ms| format!("  {} ms", number(ms, 3)));
     let cpu = s.cpu_busy_pct.map_or_else(String::new, |pct| format!("  CPU {pct:.0} %"));
     let tps = s.tps.map_or(ABSENT.to_owned(), whole);
-    format!("{:>5.0} of {:.0} s  {tps} tps{latency}{cpu}", s.elapsed_s, s.total_s)
+    let held = s.held.map_or_else(String::new, |held| format!("  {held}"));
+    format!("{:>5.0} of {:.0} s  {tps} tps{latency}{cpu}{held}", s.elapsed_s, s.total_s)
 }

@@ -1,9 +1,13 @@
 //! A run as it goes on: the lines of `live.jsonl`, for those who watch it. Reports never read them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::CheckId;
+use crate::disturbance::DISTURBANCES;
+use crate::format::number;
 use crate::variant::Letter;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +69,24 @@ impl LiveTest {
     }
 }
 
+/// Why the window of a test under way takes longer than planned.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Held {
+    /// It starts when others leave the machine to the test, or when the time to wait is over.
+    Waits,
+    /// Others disturbed the window before it, which does not count: the figure of the check `by` was `pct` %.
+    Again { by: CheckId, pct: f64 },
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Held::Again { by, pct } = self else { return f.write_str("waits for a quiet machine") };
+        let words = DISTURBANCES.iter().find(|kind| kind.check == *by).map_or("others", |kind| kind.words);
+        write!(f, "measured again: {words} {} %", number(*pct, 0))
+    }
+}
+
 /// Figures of one second of a test. What was not measured is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveSecond {
@@ -73,6 +95,8 @@ pub struct LiveSecond {
     pub elapsed_s: f64,
     /// Seconds of warm-up and window together.
     pub total_s: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
     /// Transactions per second since the last second that has them, or since the window start; absent until all jobs have
     /// reported what they did in half a second or more. Those in the database report about once a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]

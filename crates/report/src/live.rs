@@ -312,7 +312,8 @@ fn bar(second: &LiveSecond) -> String {
     }
     let full = ((second.elapsed_s / second.total_s).clamp(0.0, 1.0) * CELLS as f64).round() as usize;
     let bar = format!("{}{}", "█".repeat(full), "░".repeat(CELLS - full));
-    format!("{bar} {}", progress(second))
+    let held = second.held.map_or_else(String::new, |held| format!(", {held}"));
+    format!("{bar} {}{held}", progress(second))
 }
 
 /// The figures of the newest second with those before, as bars from 0 to their maximum.

@@ -116,6 +116,7 @@ impl Pace {
             test,
             elapsed_s: tick.elapsed_s,
             total_s: warmup_s + duration_s,
+            held: None,
             tps,
             latency_ms: tps.filter(|tps| closed && *tps > 0.0).map(|tps| f64::from(*jobs) / tps * 1e3),
             cpu_busy_pct: tick.second.rates.cpu.map(|cpu| cpu.busy_pct),

@@ -45,6 +45,7 @@ pub(crate) fn second(test: u32, elapsed_s: f64) -> LiveLine {
         test,
         elapsed_s,
         total_s: 32.0,
+        held: None,
         tps: Some(5000.0 + 400.0 * (elapsed_s / 5.0).sin()),
         latency_ms: Some(1.6),
         cpu_busy_pct: Some(64.2),

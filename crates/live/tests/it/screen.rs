@@ -2,8 +2,9 @@
 
 use loadline_live::now::Now;
 use loadline_live::screen::{draw, escaped, table};
+use loadline_model::CheckId;
 use loadline_model::Driver;
-use loadline_model::live::{LiveEvent, LiveLine};
+use loadline_model::live::{Held, LiveEvent, LiveLine};
 use loadline_model::manifest::RunState;
 use loadline_model::plan::PlannedWorkload;
 use loadline_report::{live_text, render_live};
@@ -42,6 +43,20 @@ fn a_run_is_a_table_with_a_line_for_each_workload() {
     now.manifest.as_mut().unwrap().plan.workloads.extend((0..40).map(workload));
     let many = table(&now, 21.0, 78, 24);
     assert!(many.lines().count() <= 24 && many.contains("43 workloads in all") && many.contains("LGWR-LAT1"), "{many}");
+}
+
+#[test]
+fn a_window_that_waits_or_is_measured_again_says_why() {
+    for (held, says) in [
+        (Held::Waits, "20 of 32 s, waits for a quiet machine"),
+        (Held::Again { by: CheckId::OtherCpu, pct: 24.0 }, "measured again: other processes on the CPU 24 %"),
+    ] {
+        let mut now = now();
+        now.seconds.back_mut().unwrap().held = Some(held);
+        for text in [table(&now, 21.0, 100, 24), live_text(&now.shown(21.0), 100), render_live(&now.shown(21.0))] {
+            assert!(text.contains(says), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Finds the highest rate of an open loop that meets an objective, before the test that is stored is measured at it. Each look is a
 //! window of its own, with draws of its own. `analyze/src/rate.rs` chooses the rates and computes the answer.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::rc::Rc;
 
 use loadline_analyze::rate::{FoundRate, RateSearch, WINDOWS};
 use loadline_database::TargetError;
@@ -113,12 +112,12 @@ impl PlannedTest<'_> {
         prepared.request.jobs = jobs;
         // As the window of a test, that of a look is held back until others are quiet.
         let mut hold = context.hold(Others::beside(context));
-        let waits = Arc::clone(&hold.waits);
+        let held = Rc::clone(&hold.shown);
         let mut hooks = WhenQuiet(&mut [], &mut hold);
         let test = self.position.test;
         let measured = run_test(&prepared.request, &mut hooks, |_| {
-            if waits.swap(false, Ordering::Relaxed) {
-                context.say_waiting(test);
+            if let Some(held) = held.take() {
+                context.step(format!("test {test}: {held}"));
             }
         })
         .map_err(|e| self.failed(e))?;

@@ -2,15 +2,15 @@
 
 mod scan;
 
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
 use loadline_load::{JobResult, Measured, Request, TestError, Warmup, run_test};
 use loadline_model::column::COLUMNS;
-use loadline_model::live::LiveTest;
+use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Activity, CheckId, Column, Detail, Forced, InPair, JobLoad, Note, TestRecord};
@@ -211,7 +211,7 @@ impl PlannedTest<'_> {
         let mut hold = context.hold(others);
         // The windows of a pair are repeated together.
         hold.may_repeat = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
-        let waits = Arc::clone(&hold.waits);
+        let held = Rc::clone(&hold.shown);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
@@ -219,10 +219,8 @@ impl PlannedTest<'_> {
         let mut pace = Pace::default();
         let mut hooks = WhenQuiet(&mut instruments.all, &mut hold);
         let measured = run_test(request, &mut hooks, |tick| {
-            context.listener.on(Event::Progress(pace.second(test, request, tick)));
-            if waits.swap(false, Ordering::Relaxed) {
-                context.say_waiting(test);
-            }
+            let second = LiveSecond { held: held.get(), ..pace.second(test, request, tick) };
+            context.listener.on(Event::Progress(second));
             if let Ok(text) = alarm.try_recv() {
                 context.warn(format!("test {test}: {text}"));
             }

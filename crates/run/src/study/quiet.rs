@@ -1,6 +1,8 @@
 //! Whether others leave the machine to a test, by the thresholds that judge tests; and the wait for it at the end of a warm-up, with the
 //! jobs running: less than half a second before the window, so that few bursts begin in between.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,6 +12,7 @@ use loadline_collect::os::{DiskCounters, DiskRates, Server};
 use loadline_database::TargetError;
 use loadline_load::{Around, JobResult, Request, Shared, TestHooks};
 use loadline_model::disturbance::{DISTURBANCES, Disturbance};
+use loadline_model::live::Held;
 
 use super::Context;
 use crate::figures::disturbance::shares;
@@ -112,8 +115,8 @@ pub(super) struct Hold {
     looked: Option<Instant>,
     /// Whether it was let go although others were not quiet.
     pub(super) in_vain: bool,
-    /// Set when it begins to wait, for whoever tells it.
-    pub(super) waits: Arc<AtomicBool>,
+    /// State, for whoever shows it.
+    pub(super) shown: Rc<Cell<Option<Held>>>,
 }
 
 impl Hold {
@@ -128,7 +131,7 @@ impl Hold {
             repeated: None,
             looked: None,
             in_vain: false,
-            waits: Arc::default(),
+            shown: Rc::default(),
         }
     }
 
@@ -137,10 +140,10 @@ impl Hold {
         !self.others.were_quiet()
     }
 
-    /// Waits as long as a window would be held back; `says` once that it waits.
+    /// Waits as long as a window would be held back; `says` that it waits.
     pub(super) fn wait(&mut self, interrupted: &AtomicBool, mut says: impl FnMut()) {
         while self.most_s > 0.0 && !interrupted.load(Ordering::Relaxed) && !self.may_open() {
-            if self.waits.swap(false, Ordering::Relaxed) {
+            if self.shown.take().is_some() {
                 says();
             }
             std::thread::sleep(LOOK);
@@ -158,12 +161,16 @@ impl Hold {
             return false;
         }
         if !is_quiet {
-            self.waits.store(self.began.is_none(), Ordering::Relaxed);
+            self.shown.set(Some(Held::Waits));
             self.began.get_or_insert_with(Instant::now);
         }
         self.waited_s = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         self.in_vain = !is_quiet && self.waited_s >= self.most_s;
-        is_quiet || self.in_vain
+        let opens = is_quiet || self.in_vain;
+        if opens {
+            self.shown.set(self.repeated.map(|(by, pct)| Held::Again { by: by.check, pct }));
+        }
+        opens
     }
 
     /// Whether another window follows one that is over: others disturbed it, and it took no more than may still be waited.
@@ -277,9 +284,12 @@ mod tests {
         let mut hold = Hold::new(others, 600.0);
         hold.wait(&AtomicBool::new(true), || panic!("a user who stops is not kept waiting"));
         assert!(!hold.decide(true), "the first look only begins");
-        assert!(!hold.decide(false) && hold.waits.swap(false, Ordering::Relaxed));
-        assert!(!hold.decide(false) && !hold.waits.load(Ordering::Relaxed), "it is told once that it waits");
+        assert_eq!(hold.shown.get(), None);
+        assert!(!hold.decide(false) && hold.shown.get() == Some(Held::Waits));
         assert!(hold.decide(true) && !hold.in_vain && hold.waited_s > 0.0);
+        assert_eq!(hold.shown.get(), None, "a window that has begun waits no longer");
+        hold.repeated = Some((&DISTURBANCES[0], 24.0));
+        assert!(hold.decide(true) && hold.shown.get().unwrap().to_string().starts_with("measured again"));
         assert!(!hold.repeats(), "no other window follows where none may");
         hold.most_s = 0.0;
         assert!(hold.decide(false) && hold.in_vain, "a machine that is never quiet ends the wait");

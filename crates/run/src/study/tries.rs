@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use loadline_load::Place;
+use loadline_model::live::Held;
 use loadline_model::plan::Plan;
 use loadline_model::tries::{MOST_TRIES, TryOutcome, measured, split, tries};
 use loadline_model::{TestRecord, column};
@@ -184,12 +185,8 @@ impl Context<'_> {
     /// Waits until others are quiet, as far as patience goes, before a test without a window.
     pub(super) fn wait_until_quiet(&mut self, test: u32, try_of: Option<u32>) {
         let (mut hold, interrupted) = (self.hold(Others::beside(self)), Arc::clone(&self.interrupted));
-        hold.wait(&interrupted, || self.say_waiting(test));
+        hold.wait(&interrupted, || self.step(format!("test {test}: {}", Held::Waits)));
         self.book_hold(&hold, try_of);
-    }
-
-    pub(super) fn say_waiting(&mut self, test: u32) {
-        self.step(format!("test {test}: waiting for the machine to be quiet"));
     }
 
     /// Wait at the end of the warm-up.
