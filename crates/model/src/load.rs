@@ -75,6 +75,43 @@ impl RateObjective {
     }
 }
 
+/// The search for the highest rate of a test that has no record yet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateLooks {
+    pub test: u32,
+    pub workload: String,
+    /// Jobs of the test.
+    pub jobs: u32,
+    /// The windows that ended, in order.
+    pub looks: Vec<RateLook>,
+}
+
+impl RateLooks {
+    /// Look number `n`, from 0, if it was made with so many jobs and at this rate; a rate that was stored may differ in its last digit.
+    #[must_use]
+    pub fn made(&self, n: usize, jobs: u32, rate_tps: Option<f64>) -> Option<&RateLook> {
+        let rate = |rate: Option<f64>| rate.unwrap_or(0.0);
+        let is_meant = |look: &&RateLook| {
+            look.jobs == jobs && (rate(look.rate_tps) - rate(rate_tps)).abs() <= 1e-9 * rate(rate_tps)
+        };
+        self.looks.get(n).filter(is_meant)
+    }
+}
+
+/// A window of a search for a rate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RateLook {
+    pub jobs: u32,
+    /// Rate, tps; `None` in a closed loop.
+    pub rate_tps: Option<f64>,
+    /// Transactions that completed, 1/s.
+    pub tps: f64,
+    /// Value of their times that the objective limits, ns.
+    pub latency_ns: f64,
+    /// Whether others disturbed it.
+    pub disturbed: bool,
+}
+
 /// Jobs of a test that make load in the same way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Population {

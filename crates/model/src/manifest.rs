@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
+use crate::load::RateLooks;
 use crate::machine::{Machine, Storage};
 use crate::plan::Plan;
 use crate::probe::ProbedDir;
@@ -45,6 +46,9 @@ pub struct Manifest {
     /// Windows that were begun, also those that were interrupted or made anew: each draws with a seed of its own.
     #[serde(default)]
     pub windows: u32,
+    /// The search for a rate that is under way: a resumed run goes on with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<RateLooks>,
     pub state: RunState,
 }
 

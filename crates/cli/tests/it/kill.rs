@@ -60,6 +60,26 @@ fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
 }
 
 #[test]
+fn an_interrupted_search_for_a_rate_goes_on_after_the_looks_that_were_made() {
+    let dir = results();
+    let search = "--workload LGWR-LAT1 --jobs 2 --no-probe --rate auto --p99 50ms --duration 300ms --warmup 200ms";
+    let child = start_on("null:?pause=1ms", dir.path(), search);
+    let folder = folder_with(dir.path(), "manifest.json", |text| text.matches("\"latency_ns\"").count() >= 4);
+    signal(&child, Signal::SIGINT);
+    ended(child).fails(130, &["--resume"]);
+    let number = |of: &Value| of["windows"].as_u64().unwrap();
+    let before = manifest_of(&folder);
+    let looks = before["search"]["looks"].as_array().unwrap().len() as u64;
+    assert!(looks >= 4 && tests_of(&folder).is_empty(), "{before:#}");
+    go_on(folder.to_str().unwrap());
+    let after = manifest_of(&folder);
+    // 18 windows are a search, then comes the test, which may need a longer window.
+    let more = number(&after) - number(&before);
+    assert!((19 - looks..=20 - looks).contains(&more), "{looks} looks, then {more} windows");
+    assert!(after["search"].is_null() && tests_of(&folder).len() == 1, "{after:#}");
+}
+
+#[test]
 fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_measured() {
     let [first, dir] = [results(), results()];
     let mut server = Server::start(&[]);

@@ -7,7 +7,7 @@ use loadline_analyze::rate::{FoundRate, RateSearch, WINDOWS};
 use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
-use loadline_model::load::RateObjective;
+use loadline_model::load::{RateLook, RateLooks, RateObjective};
 use loadline_model::{Latencies, Note, TestRecord, column};
 
 use super::measure::PlannedTest;
@@ -18,16 +18,6 @@ use super::{Context, StudyError};
 const KEPT: f64 = 0.98;
 /// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
 const ABOVE_CLOSED_LOOP: f64 = 1.1;
-
-/// A window of a search.
-struct Look {
-    /// Transactions that completed, 1/s.
-    tps: f64,
-    /// Value of their times that the objective limits, ns.
-    latency_ns: f64,
-    /// Whether others disturbed it.
-    disturbed: bool,
-}
 
 /// A rate that was found, and what for.
 pub(super) struct Searched {
@@ -66,11 +56,11 @@ impl PlannedTest<'_> {
             return Ok(Some(searched));
         }
         let objective_ns = objective.ns as f64;
-        let mut disturbed = 0;
+        let (mut disturbed, mut number_of) = (0, 0..);
         let mut look = |jobs, rate| {
-            let look = self.look(context, objective, jobs, rate)?;
+            let look = self.look_once(context, objective, number_of.next().unwrap_or_default(), (jobs, rate))?;
             disturbed += usize::from(look.disturbed);
-            Ok::<Look, StudyError>(look)
+            Ok::<RateLook, StudyError>(look)
         };
         let idle = look(1, None)?;
         if idle.latency_ns > objective_ns {
@@ -100,6 +90,31 @@ impl PlannedTest<'_> {
         Ok(Some(Searched { found, objective, disturbed }))
     }
 
+    /// Look number `n`. If it was made before the run was resumed, it is not made again: which looks follow depends on it alone.
+    fn look_once(
+        &self,
+        context: &mut Context<'_>,
+        objective: RateObjective,
+        n: usize,
+        (jobs, rate_tps): (u32, Option<f64>),
+    ) -> Result<RateLook, StudyError> {
+        let (test, workload) = (self.position.test, &self.workload.code);
+        let search = &mut context.manifest.search;
+        search.take_if(|of| (of.test, &of.workload, of.jobs) != (test, workload, self.position.jobs));
+        let none = || RateLooks { test, workload: workload.clone(), jobs: self.position.jobs, looks: Vec::new() };
+        let search = search.get_or_insert_with(none);
+        if let Some(made) = search.made(n, jobs, rate_tps) {
+            return Ok(made.clone());
+        }
+        search.looks.truncate(n);
+        let look = self.look(context, objective, jobs, rate_tps)?;
+        if let Some(search) = &mut context.manifest.search {
+            search.looks.push(look.clone());
+        }
+        context.folder.write_manifest(&context.manifest)?;
+        Ok(look)
+    }
+
     /// A window of so many jobs at a rate; without one, in a closed loop.
     fn look(
         &self,
@@ -107,7 +122,7 @@ impl PlannedTest<'_> {
         objective: RateObjective,
         jobs: u32,
         rate_tps: Option<f64>,
-    ) -> Result<Look, StudyError> {
+    ) -> Result<RateLook, StudyError> {
         let mut prepared = self.prepare(context, None, rate_tps)?;
         prepared.request.jobs = jobs;
         // As the window of a test, that of a look is held back until others are quiet.
@@ -138,7 +153,7 @@ impl PlannedTest<'_> {
         };
         let (jobs, of, ms) = (counted(jobs as usize, "job"), objective.name(), number(latency_ns / 1e6, 3));
         context.step(format!("test {test}: look at {at} of {jobs}: {of} {ms} ms, {} tps", number(tps, 1)));
-        Ok(Look { tps, latency_ns, disturbed })
+        Ok(RateLook { jobs: prepared.request.jobs, rate_tps, tps, latency_ns, disturbed })
     }
 }
 

@@ -132,6 +132,7 @@ impl PlannedTest<'_> {
             context.warn(format!("{note}"));
         }
         context.folder.append(&output)?;
+        context.manifest.search = None;
         context.listener.on(Event::TestDone(&output.record));
         let lost = spread::lost_in(&output.record);
         context.add_record(output.record);
