@@ -115,11 +115,12 @@ pub(crate) fn run(args: &KillsArgs) -> Outcome<ExitCode> {
     if let Some(Server::Primary(args)) = &args.server {
         return primary::run(args).map(|()| ExitCode::SUCCESS);
     }
-    let bench = Bench::start(args)?;
-    let is_known = |name: &&String| bench.cases.case.iter().any(|case| case.name == **name);
-    if let Some(unknown) = args.case.iter().find(|name| !is_known(name)) {
-        return Err(format!("there is no case '{unknown}'").into());
+    let cases: Cases = toml::from_str(include_str!("kills/cases.toml"))?;
+    let known: Vec<&str> = cases.case.iter().map(|case| case.name.as_str()).collect();
+    if let Some(unknown) = args.case.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("there is no case '{unknown}': they are {}", known.join(", ")).into());
     }
+    let bench = Bench::start(args, cases)?;
     let is_chosen = |case: &&Case| args.case.is_empty() || args.case.contains(&case.name);
     let chosen: Vec<&Case> = bench.cases.case.iter().filter(is_chosen).collect();
     let shares: usize = chosen.iter().map(|case| case.share).sum();
@@ -152,8 +153,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn start(args: &'a KillsArgs) -> Outcome<Bench<'a>> {
-        let cases = toml::from_str(include_str!("kills/cases.toml"))?;
+    fn start(args: &'a KillsArgs, cases: Cases) -> Outcome<Bench<'a>> {
         let runs = outcomes::folder(None, "kills")?;
         let mut request = OpenRequest::new("postgres-temp:", runs.clone());
         request.replicas = 1;

@@ -52,9 +52,10 @@ enum Command {
     Arms(arms::ArmsArgs),
     /// The statistics of two arms and of warm-ups against simulated truth: coverage, power, price (docs/statistics.md)
     Statistics(statistics::StatisticsArgs),
-    /// Kills of loadline under `run`, `ab` and `replica-cost`, which then resumes: what is lost; `kills primary` kills a server
+    /// Kills loadline at random moments under `run`, `ab` and `replica-cost`, resumes the run, and counts what is lost; `kills primary` kills a
+    /// server instead
     Kills(kills::KillsArgs),
-    /// First runs beside a scripted neighbour: tests that end valid, the time that takes, and whether second tries are biased
+    /// Runs beside a scripted neighbour and quiet ones in turns: tests that end valid, the time that takes, and whether second tries are biased
     Noisy(noisy::NoisyArgs),
     /// Many sessions: client CPU and tps against pgbench and sysbench
     Sessions(sessions::SessionsArgs),

@@ -36,7 +36,7 @@ pub(crate) struct NoisyArgs {
     /// Program of loadline
     #[arg(long, default_value = "target/release/loadline")]
     loadline: PathBuf,
-    /// Targets, each with the number of its runs
+    /// Targets, separated by commas, each with the number of its pairs of a run beside the neighbour and a quiet one
     #[arg(long, value_delimiter = ',', default_values = ["sqlite:=8", "postgres-temp:=4"])]
     runs: Vec<String>,
     /// Plan of the runs
@@ -48,7 +48,8 @@ pub(crate) struct NoisyArgs {
     /// Seed of the bursts
     #[arg(long, default_value_t = 43)]
     seed: u64,
-    /// Folder for the runs: those that are there already are not made again, so that the bench can be interrupted
+    /// Folder for the runs: those of the same target, plan and seed that are there are not made again, also if another build of loadline made
+    /// them, so that the bench can be interrupted
     #[arg(long, default_value = "loadline-results/noisy")]
     results: PathBuf,
 }
@@ -145,7 +146,8 @@ pub(crate) fn run(args: &NoisyArgs) -> Outcome<()> {
     std::fs::create_dir_all(&args.results)?;
     println!("neighbour: bursts of 1 to 8 s, a third of the time, seed {}", args.seed);
     for (number, target) in args.runs.iter().enumerate() {
-        let (target, runs) = target.rsplit_once('=').ok_or("--runs takes TARGET=N")?;
+        let (target, runs) =
+            target.rsplit_once('=').ok_or_else(|| format!("--runs {target}: it takes TARGET=N, such as sqlite:=8"))?;
         runs_on(args, target, runs.parse()?, args.seed + 1_000 * number as u64)?;
     }
     comparisons(args)
@@ -156,14 +158,16 @@ fn runs_on(args: &NoisyArgs, target: &str, runs: u64, seed: u64) -> Outcome<()> 
     let of = ["run", "--plan", &args.plan, "--target", target];
     let (mut noisy, mut quiet) = (Vec::new(), Vec::new());
     for number in 0..runs {
-        let name = |kind: &str| format!("{}-{number}-{kind}", target.replace(|c: char| !c.is_alphanumeric(), ""));
+        let (kind_of_target, plan) = (target.replace(|c: char| !c.is_alphanumeric(), ""), &args.plan);
+        let name = |kind: &str| format!("{kind_of_target}-{plan}-{}-{kind}", seed + number);
         let neighbour = Neighbour::start(seed + number, &args.results);
         noisy.push(loadline(args, &name("noisy"), &of)?);
         drop(neighbour);
         quiet.push(loadline(args, &name("quiet"), &of)?);
         let (last, beside) = (&noisy[noisy.len() - 1], &quiet[quiet.len() - 1]);
         println!(
-            "{target} {}: {} of {} tests valid, {} of them by the first try; {} workloads without a figure; exit code {}; {:.2} × the time",
+            "{target} {}: {} of {} tests valid, {} of them by the first try; {} workloads without a figure; exit code {}; {:.2} × the time of \
+             the quiet run",
             number + 1,
             last.records.iter().filter(|r| r.valid).count(),
             last.records.len(),
@@ -207,7 +211,7 @@ fn bias(target: &str, noisy: &[Ran], quiet: &[Ran]) {
             of_kind.filter_map(|(point, tps)| Some(median(tps)? / median(once.get(point)?)?)).collect();
         let shown = median(&ratios).map_or("none".to_owned(), |ratio| format!("{ratio:.3}"));
         println!(
-            "{target}: tests of several tries / quiet ones, {name}: {shown} at the median of {} points",
+            "{target}: throughput of tests of several tries / of quiet ones, {name}: {shown} at the median of {} points",
             ratios.len()
         );
     }
@@ -228,9 +232,13 @@ fn agreement(target: &str, quiet: &[Ran]) {
             }
         }
     }
-    let share = 100.0 * f64::from(agree) / f64::from(all.max(1));
+    if all == 0 {
+        println!("{target}: no two quiet runs have figures to compare");
+        return;
+    }
+    let share = 100.0 * f64::from(agree) / f64::from(all);
     println!(
-        "{target}: {share:.0} % of {all} pairs of figures of two quiet runs agree within what was said (80 to 97 %)"
+        "{target}: {share:.0} % of {all} pairs of figures of two quiet runs agree within what was said (expected: 80 to 97 %)"
     );
 }
 
@@ -241,13 +249,13 @@ fn comparisons(args: &NoisyArgs) -> Outcome<()> {
     let (mut verdicts, mut wrong) = (0_u32, 0_u32);
     for number in 0..args.comparisons {
         let _neighbour = Neighbour::start(args.seed + 100_000 + u64::from(number), &args.results);
-        let ran = loadline(args, &format!("equal-{number}"), &arms)?;
+        let ran = loadline(args, &format!("equal-{}-{number}", args.seed), &arms)?;
         for cell in cells(&ran.records, u32::MAX) {
             let Some(ratio) = paired_ratio(&cell.main_pairs(), ERROR) else { continue };
             verdicts += 1;
             wrong += u32::from(matches!(verdict_of(ratio.interval, true, MARGIN), Verdict::Faster | Verdict::Slower));
         }
     }
-    println!("equal arms beside the neighbour: {wrong} of {verdicts} verdicts are false (at most 5 %)");
+    println!("equal arms beside the neighbour: {wrong} of {verdicts} verdicts are false (expected: at most 5 %)");
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(crate) struct ServersArgs {
     /// Drivers
     #[arg(long, value_delimiter = ',', default_value = "database,client", value_parser = ["database", "client"])]
     driver: Vec<String>,
-    /// Only these workloads of the plans
+    /// Only these workloads of the plans; what is measured of a part of a plan is printed and not kept
     #[arg(long, value_delimiter = ',')]
     workload: Vec<String>,
     #[command(flatten)]
@@ -85,6 +85,9 @@ struct Measured {
 
 pub(crate) fn run(args: &ServersArgs) -> Outcome<ExitCode> {
     let list = List::read()?;
+    for plan in &args.plan {
+        spec(plan)?;
+    }
     if args.names.iter().any(|name| name == "list") {
         list.servers.iter().for_each(|s| println!("{:<22} {}", s.name, s.from()));
         return Ok(ExitCode::SUCCESS);
@@ -116,7 +119,12 @@ fn chosen<'a>(list: &'a List, names: &[String]) -> Outcome<Vec<&'a Server>> {
         return Ok(list.servers.iter().collect());
     }
     let find = |name: &String| list.servers.iter().find(|s| s.name == *name);
-    names.iter().map(|n| find(n).ok_or_else(|| format!("no server '{n}': `servers list`").into())).collect()
+    names
+        .iter()
+        .map(|n| {
+            find(n).ok_or_else(|| format!("there is no server '{n}': `loadline-bench servers list` names all").into())
+        })
+        .collect()
 }
 
 /// Name of the plan of all workloads that are in no other.
@@ -166,7 +174,6 @@ fn due(args: &ServersArgs, server: &Server, cache: &Path) -> Outcome<Vec<(String
     let drivers = || Driver::ALL.into_iter().filter(|d| args.driver.contains(&d.to_string()));
     let all = names.iter().flat_map(|name| drivers().map(|driver| (name.clone(), driver)));
     let known = |(name, driver): &(String, Driver)| cache.join(stored_as(server, name, *driver) + ".json").exists();
-    // A part of a plan is not the plan.
     let again = args.again || !args.workload.is_empty();
     Ok(all.filter(|due| again || !known(due)).collect())
 }
@@ -183,7 +190,10 @@ fn on_server(args: &ServersArgs, server: &Server, bin: &Path, due: &[(String, Dr
         let measured = measure(args, server, bin, (name, *driver), scratch.path())?;
         good &= measured.failed.is_none() && measured.refused.is_empty();
         println!("{}", measured.line());
-        outcomes::store(cache, &stored_as(server, name, *driver), &measured)?;
+        // A part of a plan is not the plan.
+        if args.workload.is_empty() {
+            outcomes::store(cache, &stored_as(server, name, *driver), &measured)?;
+        }
     }
     Ok(good)
 }
