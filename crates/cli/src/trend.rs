@@ -57,7 +57,8 @@ fn read(folders: &[PathBuf]) -> Result<Vec<RunData>, Failure> {
         }
     }
     if runs.is_empty() {
-        return Err(Failure::usage(format!("no run to follow in {folders:?}: name the folder that holds the runs")));
+        let shown = folders.iter().map(|folder| format!("'{}'", folder.display())).collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage(format!("no run to follow in {shown}: name the folder that holds the runs")));
     }
     Ok(runs.into_values().collect())
 }

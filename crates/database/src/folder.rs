@@ -41,18 +41,31 @@ pub(crate) struct OwnedFolder {
     path: PathBuf,
     /// Removes it on drop.
     temporary: Option<TempDir>,
+    /// Dropped after it.
+    _parents: Parents,
     _owner: File,
+}
+
+/// Folders that were made for a temporary one, the innermost first. On drop those are removed that nobody else uses.
+#[derive(Debug, Default)]
+struct Parents(Vec<PathBuf>);
+
+impl Drop for Parents {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|dir| drop(fs::remove_dir(dir)));
+    }
 }
 
 impl OwnedFolder {
     /// Creates a folder in `scratch` that is removed on drop. Removes folders of dead runs first.
     pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<OwnedFolder, TargetError> {
+        let parents = Parents(scratch.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect());
         fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
         clean_leftovers(scratch, prefix)?;
         let made = tempfile::Builder::new().prefix(prefix).tempdir_in(scratch);
         let made = made.map_err(io("creating a folder in", scratch))?;
         let owner = lock_folder(made.path())?;
-        Ok(OwnedFolder { path: made.path().to_owned(), temporary: Some(made), _owner: owner })
+        Ok(OwnedFolder { path: made.path().to_owned(), temporary: Some(made), _parents: parents, _owner: owner })
     }
 
     /// Creates the folder `name` under `parent`, or empties it if an earlier run left it.
@@ -72,7 +85,7 @@ impl OwnedFolder {
                 fs::remove_file(&file).map_err(io("removing", &file))?;
             }
         }
-        Ok(OwnedFolder { path, temporary: None, _owner: owner })
+        Ok(OwnedFolder { path, temporary: None, _parents: Parents::default(), _owner: owner })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -179,6 +192,7 @@ mod tests {
         fs::write(dead.join(OWNER), "").unwrap();
         assert_eq!(left(), 1);
         drop(live);
+        drop(OwnedFolder::temporary(&scratch.path().join("a/results"), "own-").unwrap());
         assert!(foreign.exists() && fs::read_dir(scratch.path()).unwrap().count() == 1);
     }
 }
