@@ -89,6 +89,14 @@ fn levels_of_a_users_own_pair_are_put_back() {
         assert!(ran.code > 1 && ran.err.contains(says) && !ran.err.contains("tops3cret"), "{says}: {}", ran.said());
     }
     assert_eq!(settings(), before);
+    let fsync = |value: &str| {
+        standby.sql(&format!("ALTER SYSTEM SET fsync = {value}")).unwrap();
+        standby.sql("SELECT pg_reload_conf()").unwrap();
+        wait_for("fsync", || standby.sql("SHOW fsync").unwrap() == value);
+    };
+    fsync("off");
+    run(&words(&args(&url, &[&second], 1))).fails(3, &["fsync (standby", "--force"]);
+    fsync("on");
 
     let ran = run(&words(&args(&url, &[&same], 1)));
     assert!(ran.err.contains("synchronous_commit = remote_write (ALTER SYSTEM): levels change it"), "{}", ran.said());

@@ -44,6 +44,13 @@ pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Resu
     Ok([vec![standby], directories(&PgSettings::read(c)?, instance.local)].concat())
 }
 
+/// Checks that a standby of the user's keeps what it confirms: at a level that waits for it, commits are as durable as its log.
+pub(super) fn examine_given(c: &mut Connection, local: bool) -> Result<Vec<Finding>, TargetError> {
+    let settings = PgSettings::read(c)?;
+    let rules = rules::judge(&KNOWLEDGE.rules, &Known { settings: &settings, facts: Facts::new() });
+    Ok(rules.into_iter().filter(|f| f.id == "fsync").chain(directories(&settings, local)).collect())
+}
+
 /// Commits once, as a job does, and says how long it took; nothing if the role may not.
 pub(super) fn durable_commit(endpoint: &Endpoint) -> Result<Option<Finding>, TargetError> {
     let mut c = endpoint.connect(SessionRole::Observer)?;

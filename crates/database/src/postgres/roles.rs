@@ -201,8 +201,16 @@ impl Doctor for Postgres {
             if !instance.standby && found.iter().all(|f| f.severity < Severity::Impossible) {
                 found.extend(doctor::durable_commit(&instance.endpoint)?);
             }
-            if self.pair.is_some() {
+            if let Some(pair) = &self.pair {
                 found.extend(self.session(instance, SessionRole::Inspect, pair::findings)?);
+                for (endpoint, name) in pair.endpoints().iter().zip(pair.names()) {
+                    let mut c = endpoint.connect(SessionRole::Inspect)?;
+                    let local = server::is_local(endpoint, c.key.pid);
+                    let of_standby = doctor::examine_given(&mut c, local)?;
+                    c.publish()?;
+                    let named = |f: Finding| Finding { subject: format!("{} (standby {name})", f.subject), ..f };
+                    found.extend(of_standby.into_iter().map(named));
+                }
             }
             if several {
                 for finding in &mut found {

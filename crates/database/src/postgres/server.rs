@@ -325,7 +325,7 @@ fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), Tar
 
 /// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind
 /// a tunnel or a container's port).
-fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
+pub(super) fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
     endpoint.config.address.is_near() && process.is_ok_and(|name| name.trim().starts_with("postgres"))
 }
