@@ -1,5 +1,6 @@
 //! How loadline ends.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use loadline_database::{Cause, Refusal, TargetError};
@@ -125,8 +126,7 @@ ends! {
     ServeError => |e| if matches!(e, ServeError::Failed(_)) { FAILED } else { USAGE };
 }
 
-#[allow(clippy::print_stderr)]
 pub(crate) fn show(failure: &Failure) -> ExitCode {
-    eprintln!("loadline: {}", secrets::harmless(&failure.message));
+    let _ = writeln!(std::io::stderr(), "loadline: {}", secrets::harmless(&failure.message));
     ExitCode::from(failure.code)
 }

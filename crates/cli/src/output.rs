@@ -22,11 +22,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path == Path::new("-") {
         return stdout(bytes);
     }
-    std::fs::write(path, bytes).map_err(|e| Failure::usage(format!("'{}' cannot be written: {e}", path.display())))
+    std::fs::write(path, bytes).map_err(|e| {
+        if path.is_file() {
+            // Half a report looks like one.
+            let _ = std::fs::remove_file(path);
+        }
+        Failure::usage(format!("'{}' cannot be written: {e}", path.display()))
+    })
 }
 
-/// A line on standard error.
-#[allow(clippy::print_stderr)]
+/// A line on standard error. Where nobody reads it (`2>&1 | head`), a run goes on without it.
 pub(crate) fn say(text: &str) {
-    eprintln!("{}", secrets::harmless(text));
+    let _ = writeln!(std::io::stderr(), "{}", secrets::harmless(text));
 }

@@ -234,6 +234,13 @@ fn no_password_stands_in_the_process_list() {
 }
 
 #[test]
+fn nothing_ends_by_a_standard_error_that_nobody_reads() {
+    let mut child = loadline().args(["run", "--workload", "NONE"]).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
 fn a_writer_of_another_process_is_named() {
     let dir = results();
     let file = dir.path().join("x.db");

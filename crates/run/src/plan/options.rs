@@ -141,7 +141,7 @@ options! {
         resumable: ResumableOptions [""; 0] {
             /// Number of agents over which the jobs are spread (see docs/agents.md) [default: that of the plan, else none: loadline itself
             /// runs the jobs]
-            agents: u32 [value_name = "N", help_heading = CLUSTER] where ("1", "10000");
+            agents: u32 [value_name = "N", value_parser = whole::<u32>, help_heading = CLUSTER] where ("1", "10000");
             /// Folder that holds the runs [default: loadline-results]
             results: String [value_name = "DIR", value_hint = ValueHint::DirPath, value_parser = NonEmptyStringValueParser::new()];
             /// Measure although a capability is missing or the doctor refuses; such tests are marked
@@ -154,7 +154,7 @@ options! {
                 [value_parser = one_of(AgentCredentials::ALL.map(|v| (v.name(), v.about(), v))), help_heading = CLUSTER];
             /// Numbers of nodes over which each workload is measured, e.g. 1,2,3; jobs are spread over the first of them in turn
             /// [default: all nodes]
-            nodes: Vec<u32> [value_name = "LIST", value_delimiter = ',', help_heading = CLUSTER];
+            nodes: Vec<u32> [value_name = "LIST", value_delimiter = ',', value_parser = whole::<u32>, help_heading = CLUSTER];
             /// When a node is lost in a test, which makes that test refused: end the run, or continue over the nodes that are left
             /// [default: that of the plan, else end]
             on_node_loss: OnNodeLoss
@@ -194,7 +194,7 @@ options! {
                 = (DEFAULT_MAX_WARMUP_S, "0.2 s", "1 h");
             /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
             /// of the plan, else 1]
-            repeat: u32 [value_name = "N"] = (1, "1", "1000");
+            repeat: u32 [value_name = "N", value_parser = whole::<u32>] = (1, "1", "1000");
             /// Where the load is generated [default: that of the plan, else database where the target can, else client]
             driver: Driver [value_parser = driver()];
             /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended, or auto: the highest rate
@@ -214,7 +214,7 @@ options! {
             idle: Vec<TimeSpec> [value_name = "TIME,…", value_delimiter = ',', allow_hyphen_values = true, help_heading = LOAD];
             /// Transactions after which a job closes its session and opens a new one; the time to connect is a figure of its own. Client
             /// driver only
-            reconnect_every: u64 [value_name = "N", allow_hyphen_values = true, help_heading = LOAD] where ("1", "1000000000");
+            reconnect_every: u64 [value_name = "N", value_parser = whole::<u64>, allow_hyphen_values = true, help_heading = LOAD] where ("1", "1000000000");
             /// How often each key is drawn: zipf:S, key number k as often as k^-S, or hot:KEYS%:DRAWS%, e.g. zipf:1.1 or hot:10%:90%. Of
             /// transactions, cached queries and workloads of your own (see docs/load.md) [default: that of the plan, else all alike]
             keys: Keys [value_name = "LAW", help_heading = LOAD];
@@ -229,13 +229,13 @@ options! {
             /// Drop an existing data set and load it again
             reload: bool [num_args = 0, default_missing_value = "true", help_heading = DATA];
             /// Share of the payload that can be compressed away, 0 to 1 [default: that of the plan, else 0]
-            payload_compressibility: f64 [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] = (0.0, "0", "1");
+            payload_compressibility: f64 [value_name = "SHARE", value_parser = share, allow_hyphen_values = true, help_heading = DATA] = (0.0, "0", "1");
             /// Share of the payloads that are copies of earlier ones, 0 to 100%, for arrays that deduplicate; also counts the identical
             /// blocks of 4 KiB in the data files after each test (see docs/costs.md) [default: no copies, and no count]
             payload_duplicates: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] where ("0", "100%");
             /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else
             /// one drawn for each run]
-            seed: u64 [value_name = "N"];
+            seed: u64 [value_name = "N", value_parser = whole::<u64>];
         }
         /// Proofs of figures.
         proof: ProofOptions ["resume"] {
@@ -285,7 +285,7 @@ options! {
         /// How many pairs of windows are measured, of two arms or of levels.
         PairOptions ["resume"] {
             /// Pairs of windows per workload and job count; with --precision, the most [default: 16; with --precision 200]
-            pairs: u32 [value_name = "N"] where ("1", "10000");
+            pairs: u32 [value_name = "N", value_parser = whole::<u32>] where ("1", "10000");
         }
         /// Demands on a comparison of two arms.
         PrecisionOptions ["resume"] {
@@ -401,6 +401,15 @@ fn jobs(text: &str) -> Result<JobsSpec, String> {
 /// The rate of a command line; what else it may be is said with that of a plan file.
 fn rate(text: &str) -> Result<RateSpec, Infallible> {
     Ok(text.parse().map_or_else(|_| RateSpec::Text(text.to_owned()), RateSpec::Tps))
+}
+
+/// Whether it is one of those allowed is checked with the plan.
+fn whole<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is no whole number from 0 on, such as 8"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is no number from 0 to 1, such as 0.5"))
 }
 
 /// Parses one of `values`: each has its name, its help and what it means.
