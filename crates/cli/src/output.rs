@@ -22,13 +22,14 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     if path == Path::new("-") {
         return stdout(bytes);
     }
-    std::fs::write(path, bytes).map_err(|e| {
-        if path.is_file() {
+    let written = std::fs::File::create(path).and_then(|mut file| {
+        file.write_all(bytes).inspect_err(|_| {
             // Half a report looks like one.
-            let _ = std::fs::remove_file(path);
-        }
-        Failure::usage(format!("'{}' cannot be written: {e}", path.display()))
-    })
+            let is_file = file.metadata().is_ok_and(|found| found.is_file());
+            let _ = if is_file { std::fs::remove_file(path) } else { Ok(()) };
+        })
+    });
+    written.map_err(|e| Failure::usage(format!("'{}' cannot be written: {e}", path.display())))
 }
 
 /// A line on standard error. Where nobody reads it (`2>&1 | head`), a run goes on without it.
