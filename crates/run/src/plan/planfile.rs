@@ -6,6 +6,7 @@ use super::PlanSpec;
 use loadline_database::redact;
 use loadline_model::format::did_you_mean;
 use thiserror::Error;
+use toml::{Table, Value};
 
 use super::scripts::BUILTIN;
 
@@ -47,7 +48,7 @@ pub fn read(path: &Path) -> Result<PlanSpec, PlanFileError> {
 /// Fault, with the line. No value is quoted: it may hold a password.
 pub fn parse(text: &str) -> Result<PlanSpec, String> {
     // Keys first: our message about an unknown key is better than the parser's.
-    let table: toml::Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
+    let table: Table = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
     let known = PlanSpec::keys();
     for key in table.keys().filter(|key| !FIRST_VARIANTS.contains(&key.as_str())) {
         if !known.contains(key) {
@@ -59,7 +60,11 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
             return Err(format!("{at}there is no key '{}'{near} (known: {})", redact(key), known.join(", ")));
         }
     }
-    let mut spec: PlanSpec = toml::from_str(text).map_err(|e| parse_error(text, &e))?;
+    let mut spec: PlanSpec = toml::from_str(text).map_err(|e| {
+        let is_list = |(key, value): &(&String, &Value)| !fits(key, value) && fits(key, &vec![(*value).clone()].into());
+        let list = table.iter().find(is_list).map(|(key, _)| format!("; {key} is a list: write {key} = […]"));
+        parse_error(text, &e) + &list.unwrap_or_default()
+    })?;
     let first = [spec.arm_a.take(), spec.arm_b.take()];
     if first.iter().any(Option::is_some) {
         let given = spec.variant.replace(first.map(Option::unwrap_or_default).into());
@@ -74,6 +79,11 @@ pub fn parse(text: &str) -> Result<PlanSpec, String> {
         return Err("workload-file has an empty name: name a file, such as mine.toml".to_owned());
     }
     Ok(spec)
+}
+
+/// Whether a plan may have this value.
+fn fits(key: &str, value: &Value) -> bool {
+    Table::from_iter([(key.to_owned(), value.clone())]).try_into::<PlanSpec>().is_ok()
 }
 
 /// The first two variants as they were written before there could be more.
@@ -123,6 +133,7 @@ mod tests {
             ("jobs = 1\n[arm-b]\nlabell = \"x\"", "line 3, column", ["labell"; 2]),
             ("[arm-b]\nlabel = \"x\"\nswitch = 1", "line 3, column", [""; 2]),
             ("duration = true", "line 1, column 12", ["\"30s\""; 2]),
+            ("jobs = 1\nworkload = \"LGWR-LAT1\"", "line 2, column", ["workload is a list", "workload = […]"]),
             ("results = ''", "", ["results", "empty"]),
             ("workload-file = ['a.toml', '']", "", ["workload-file", "empty"]),
         ];
