@@ -105,10 +105,6 @@ fn parse(given: &[OsString]) -> Result<Cli, clap::Error> {
         let has_all = |c: &clap::Command| c.get_arguments().any(|arg| arg.get_id() == "help_all");
         command = command.mut_subcommands(|c| if has_all(&c) { c.mut_args(usual) } else { c });
     }
-    // -1 is a wrong value, not an unknown option.
-    let may_be_negative =
-        |arg: Arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg };
-    command = command.mut_subcommands(|c| c.mut_args(may_be_negative));
     let mut matches = command.try_get_matches_from_mut(given)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command))
 }
