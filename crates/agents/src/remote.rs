@@ -78,7 +78,6 @@ impl Agents {
         self.coordinator.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    #[must_use]
     pub fn who(&self) -> Vec<Presence> {
         self.lock().members.iter().map(|member| member.presence.clone()).collect()
     }

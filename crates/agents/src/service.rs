@@ -18,14 +18,12 @@ use crate::message::{
 };
 
 /// An id that nobody else has.
-#[must_use]
 pub fn new_id() -> String {
     let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     read("/proc/sys/kernel/random/uuid").unwrap_or_else(|| format!("{}-{}", std::process::id(), now_ns()))
 }
 
 /// This process as an agent that runs at most `most_jobs`, and `most_sessions` on servers.
-#[must_use]
 pub fn presence(name: &str, version: &str, most_jobs: u32, most_sessions: u32) -> Presence {
     Presence {
         id: new_id(),
@@ -43,7 +41,6 @@ pub fn presence(name: &str, version: &str, most_jobs: u32, most_sessions: u32) -
 }
 
 /// Name of this machine.
-#[must_use]
 pub fn host() -> String {
     Some(host_name()).filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }

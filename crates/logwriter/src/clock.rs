@@ -14,7 +14,6 @@ pub struct Monotonic(Instant);
 
 impl Monotonic {
     /// A clock that starts now.
-    #[must_use]
     pub fn new() -> Self {
         Self(Instant::now())
     }

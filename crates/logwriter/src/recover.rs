@@ -103,7 +103,6 @@ pub struct Records<'d> {
 
 impl Records<'_> {
     /// End and contents of the log as read so far; complete once the iterator has ended.
-    #[must_use]
     pub fn so_far(&self) -> Recovered {
         self.so_far
     }

@@ -125,13 +125,11 @@ impl LogWriter {
     }
 
     /// Figures since the log was opened. Takes no lock that commits take.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         self.engine.sessions.stats(&self.engine.groups)
     }
 
     /// One line about the device.
-    #[must_use]
     pub fn describe(&self) -> String {
         crate::locked(&self.engine.output).device().describe()
     }

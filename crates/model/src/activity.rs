@@ -131,7 +131,6 @@ pub struct View {
 
 impl View {
     /// The number in column `column` of `row`.
-    #[must_use]
     pub fn number(row: &[Option<Value>], column: usize) -> Option<f64> {
         match row.get(column)? {
             Some(Value::Number(n)) => Some(*n),
@@ -140,7 +139,6 @@ impl View {
     }
 
     /// The name of `row`: its keys.
-    #[must_use]
     pub fn key(&self, row: &[Option<Value>]) -> Vec<String> {
         let keys = self.columns.iter().zip(row).filter(|(c, _)| c.kind == Kind::Key);
         let text = |value: &Option<Value>| match value {
@@ -153,7 +151,6 @@ impl View {
 
     /// Growth from `self` to `later`, the same view read later. A row that is new counts from 0; rows whose counters did
     /// not move are left out, and of the others the largest [`MOST_ROWS`] are kept.
-    #[must_use]
     pub fn growth(&self, later: View) -> View {
         if later.absent.is_some() || !later.columns.iter().any(|c| c.kind == Kind::Counter) {
             return later;
@@ -203,7 +200,6 @@ impl View {
 }
 
 /// Growth from the views `before` to the same views `after`.
-#[must_use]
 pub fn growth(before: &[View], after: Vec<View>) -> Vec<View> {
     let grown = |later: View| match before.iter().find(|v| v.title == later.title) {
         Some(earlier) => earlier.growth(later),

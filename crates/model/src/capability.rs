@@ -61,7 +61,6 @@ crate::named! {
 
 impl Capability {
     /// Whether `--force` can override its absence. The figures are then marked.
-    #[must_use]
     pub fn can_be_forced(self) -> bool {
         matches!(self, Capability::CommitWait | Capability::CommitNowait | Capability::RedoKnown)
     }
@@ -81,14 +80,12 @@ pub struct Capabilities {
 impl Capabilities {
     /// As [`Capabilities::refusal`], for the needs that `--force` cannot override (see
     /// [`Capability::can_be_forced`]).
-    #[must_use]
     pub fn refusal_for_good(&self, driver: Driver, needs: &[Capability]) -> Option<String> {
         let cannot: Vec<Capability> = needs.iter().copied().filter(|c| !c.can_be_forced()).collect();
         self.refusal(driver, &cannot)
     }
 
     /// Why `driver` cannot do `needs`, or `None` if it can.
-    #[must_use]
     pub fn refusal(&self, driver: Driver, needs: &[Capability]) -> Option<String> {
         if let Some((_, reason)) = self.missing_drivers.iter().find(|(d, _)| *d == driver) {
             return Some(reason.clone());
@@ -97,7 +94,6 @@ impl Capabilities {
     }
 
     /// Whether one of `settings` is why `driver` cannot do `needs`, and `--force` may override it.
-    #[must_use]
     pub fn is_refused_by(&self, settings: &[&str], driver: Driver, needs: &[Capability]) -> bool {
         let Some((missing, _)) = self.first_missing(driver, needs) else { return false };
         let is_cause =

@@ -18,7 +18,6 @@ macro_rules! checks {
             pub const ALL: &[CheckId] = &[$(CheckId::$check),+];
 
             /// Condition for its test to be valid.
-            #[must_use]
             pub fn must(self) -> &'static str {
                 match self { $(CheckId::$check => $must),+ }
             }

@@ -59,33 +59,28 @@ const fn kind(
 
 impl CheckId {
     /// Whether it is about others who used the machine, and not about the figures themselves.
-    #[must_use]
     pub fn is_of_disturbance(self) -> bool {
         DISTURBANCES.iter().any(|kind| kind.check == self)
     }
 }
 
 /// The kind that `column` measures.
-#[must_use]
 pub fn measured_by(column: &Column) -> Option<&'static Disturbance> {
     DISTURBANCES.iter().find(|d| d.column == column)
 }
 
 impl Disturbance {
     /// Whether `pct` is noted.
-    #[must_use]
     pub fn is_noted(&self, pct: f64) -> bool {
         pct >= self.noted_from
     }
 
     /// Whether `pct` makes a test disturbed.
-    #[must_use]
     pub fn is_disturbing(&self, pct: f64) -> bool {
         self.disturbed_from.is_some_and(|limit| pct >= limit)
     }
 
     /// `pct` as a multiple of the threshold from which it makes a test disturbed; `None` if it never does.
-    #[must_use]
     pub fn severity(&self, pct: f64) -> Option<f64> {
         Some(pct / self.disturbed_from?)
     }
@@ -98,7 +93,6 @@ impl Disturbance {
 }
 
 /// Disturbances of the test of `record`, from its figures: see [`TestRecord::disturbed_by`].
-#[must_use]
 pub fn disturbed_by(record: &TestRecord) -> Option<String> {
     let all: Vec<String> = DISTURBANCES.iter().filter_map(|d| d.noted(record)).collect();
     (!all.is_empty()).then(|| all.join("; "))
@@ -106,14 +100,12 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
 
 /// How far the test of `record` was disturbed: the largest figure as a multiple of the threshold from which it makes a test
 /// disturbed.
-#[must_use]
 pub fn severity(record: &TestRecord) -> f64 {
     let of = |d: &Disturbance| d.severity(record.figure(d.column)?);
     DISTURBANCES.iter().filter_map(of).fold(0.0, f64::max)
 }
 
 /// The kinds, in words, that made the test of `record` disturbed; none of a valid or a refused one.
-#[must_use]
 pub fn kinds(record: &TestRecord) -> Vec<&'static str> {
     if !record.is_disturbed() {
         return Vec::new();
@@ -124,7 +116,6 @@ pub fn kinds(record: &TestRecord) -> Vec<&'static str> {
 
 /// Upper bound of what the throughput of a disturbed test would have gained without others, %: as if it could have used
 /// all that they took. `None` if they took nearly everything, or the test is not disturbed.
-#[must_use]
 pub fn at_most_higher_pct(record: &TestRecord) -> Option<f64> {
     const MOST: f64 = 0.95;
     let taken = |d: &Disturbance| record.figure(d.column).filter(|pct| d.disturbed_from.is_some() && d.is_noted(*pct));
@@ -148,13 +139,11 @@ pub fn judge_kept(record: &mut TestRecord) {
 }
 
 /// Why a test is not valid, from its checks.
-#[must_use]
 pub fn why_not_valid(record: &TestRecord) -> &str {
     record.invalid_reason.as_deref().unwrap_or("the record gives no reason")
 }
 
 /// Judgement of a test that is not valid, with the reason: `disturbed: other processes on the CPU 23 %`, `refused: 3 of 9 commits are missing`.
-#[must_use]
 pub fn judged(record: &TestRecord) -> String {
     match &record.disturbed_by {
         Some(by) if record.is_disturbed() => format!("disturbed: {by}"),

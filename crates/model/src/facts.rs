@@ -105,7 +105,6 @@ fn size(storage: &Storage, medium: &str) -> Option<String> {
 
 impl FactName {
     /// The fact called `name`, by its id or title in any case.
-    #[must_use]
     pub fn find(name: &str) -> Option<&'static FactName> {
         let id = name.trim().to_lowercase().replace([' ', '_'], "-");
         FACTS.iter().find(|fact| fact.id == id || fact.title.to_lowercase().replace(' ', "-") == id)
@@ -189,7 +188,6 @@ pub struct Fact {
 
 impl Fact {
     /// The value with its origin: `15.6 GiB`, `2021 (stated)`, `64 GiB (stated; found: 15.6 GiB)`.
-    #[must_use]
     pub fn words(&self) -> String {
         match (&self.stated, &self.found) {
             (Some(stated), Some(found)) if !is_same(stated, found) => format!("{stated} (stated; found: {found})"),
@@ -206,7 +204,6 @@ fn is_same(stated: &str, found: &str) -> bool {
 }
 
 /// The facts that are known of the platform of a run, in the order of tables.
-#[must_use]
 pub fn facts(m: &Manifest) -> Vec<Fact> {
     let one = |fact: &FactName| {
         // The same is stated by an option of its own.

@@ -16,7 +16,6 @@ macro_rules! features {
         impl $owner {
             $(
                 $(#[$doc])*
-                #[must_use]
                 pub fn $name(&self) -> $crate::feature::features!(@found $kind $type) {
                     let found = self.$list.iter().find_map(|one| if let $feature::$value(of) = one { Some(of) } else { None });
                     $crate::feature::features!(@find $kind found)
@@ -26,7 +25,6 @@ macro_rules! features {
 
         impl $feature {
             /// Place in the order in which they are stored.
-            #[must_use]
             pub fn place(&self) -> usize {
                 enum Place { $($value,)* }
                 match self { $($feature::$value(_) => Place::$value as usize,)* }

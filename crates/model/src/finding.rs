@@ -35,7 +35,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    #[must_use]
     pub fn new(
         id: &str,
         severity: Severity,

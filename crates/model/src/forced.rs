@@ -42,7 +42,6 @@ const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
 
 impl Forced {
     /// Whether nothing was overridden.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Forced::default()
     }

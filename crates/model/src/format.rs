@@ -22,7 +22,6 @@ pub enum Format {
 }
 
 /// `n` with `decimals` decimals and a comma between groups of three digits.
-#[must_use]
 pub fn number(n: f64, decimals: usize) -> String {
     let plain = format!("{:.*}", decimals, n.abs());
     let (whole, fraction) = plain.split_once('.').map_or((plain.as_str(), None), |(w, f)| (w, Some(f)));
@@ -45,7 +44,6 @@ pub fn number(n: f64, decimals: usize) -> String {
 }
 
 /// `n` as a whole number. A small fraction keeps one or two decimals, so that 0.3 tps is not shown as 0.
-#[must_use]
 pub fn whole(n: f64) -> String {
     let decimals = match n.abs() {
         a if a.fract() == 0.0 || a >= 9.95 => 0,
@@ -56,7 +54,6 @@ pub fn whole(n: f64) -> String {
 }
 
 /// A time in ns, shown in a fitting unit: `850 ns`, `12.3 µs`, `4.56 ms`, `1.20 s`.
-#[must_use]
 pub fn duration_ns(ns: f64) -> String {
     match ns.abs() {
         a if a < 1e3 => format!("{ns:.0} ns"),
@@ -67,7 +64,6 @@ pub fn duration_ns(ns: f64) -> String {
 }
 
 /// Whole seconds as `45 s`, `2 min 05 s` or `1 h 03 min`.
-#[must_use]
 pub fn duration_s(seconds: f64) -> String {
     let s = seconds.max(0.0).round() as u64;
     match s {
@@ -78,7 +74,6 @@ pub fn duration_s(seconds: f64) -> String {
 }
 
 /// Bytes in binary units: `512 B`, `1.5 KiB`, `23.4 GiB`.
-#[must_use]
 pub fn bytes(n: f64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n.abs() < 1024.0 {
@@ -162,7 +157,6 @@ pub fn parse_duration_s(text: &str) -> Result<f64, String> {
 }
 
 /// `1 agent`, `3 agents`.
-#[must_use]
 pub fn counted(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
@@ -186,7 +180,6 @@ pub fn csv_line(cells: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 }
 
 /// The entry of `known` most similar to `given`, if it is similar enough to be a suggestion.
-#[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let given = given.to_lowercase();
     known
@@ -198,7 +191,6 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
 }
 
 /// A suggestion to append to a message about `given`: `: did you mean 'NEAREST'?`; empty without one.
-#[must_use]
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(given, known).map_or(String::new(), |near| format!(": did you mean '{near}'?"))
 }

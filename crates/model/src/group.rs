@@ -1,7 +1,6 @@
 //! Items each once, and items by what they have in common; both in order of first appearance.
 
 /// `items` without repetitions.
-#[must_use]
 pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut out: Vec<T> = Vec::new();
     for item in items {
@@ -13,7 +12,6 @@ pub fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
 }
 
 /// `items` by what `key` makes of them.
-#[must_use]
 pub fn grouped<T, K: PartialEq>(items: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> Vec<(K, Vec<T>)> {
     let mut out: Vec<(K, Vec<T>)> = Vec::new();
     for item in items {

@@ -57,7 +57,6 @@ impl Default for Latencies {
 
 impl Latencies {
     /// An empty set.
-    #[must_use]
     pub fn new() -> Latencies {
         // The bounds are constants that `new_with_bounds` accepts: a test proves it.
         #[allow(clippy::expect_used)]
@@ -92,44 +91,37 @@ impl Latencies {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
     /// Exact sum in ns.
-    #[must_use]
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
     }
 
     /// Exact mean in ns, `None` when empty.
-    #[must_use]
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
     }
 
     /// Exact maximum in ns, `None` when empty.
-    #[must_use]
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max_ns)
     }
 
     /// Latency in ns at quantile `q` (0…1), `None` when empty. Never above the exact maximum.
-    #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max_ns))
     }
 
     /// Their standard deviation as a share of their mean, from the histogram's buckets; 0 when empty.
-    #[must_use]
     pub fn spread(&self) -> f64 {
         let mean = self.histogram.mean();
         if mean > 0.0 { self.histogram.stdev() / mean } else { 0.0 }
     }
 
     /// The HDR histogram, to be written in HdrHistogram's log format.
-    #[must_use]
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
     }

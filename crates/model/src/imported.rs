@@ -25,7 +25,6 @@ pub struct ImportedFile {
 
 impl Imported {
     /// `pgbench 15.18`.
-    #[must_use]
     pub fn tool_and_version(&self) -> String {
         match &self.version {
             Some(version) => format!("{} {version}", self.tool),
@@ -34,7 +33,6 @@ impl Imported {
     }
 
     /// Words in place of the validity of a test: `imported from pgbench 15.18, not checked by loadline`.
-    #[must_use]
     pub fn unchecked(&self) -> String {
         format!("imported from {}, not checked by loadline", self.tool_and_version())
     }

@@ -34,7 +34,6 @@ fn millionths(number: f64) -> u64 {
 
 impl Keys {
     /// Those of [`Keys::figures`].
-    #[must_use]
     pub fn from_figures([exponent, keys_pct, draws_pct]: [Option<f64>; 3]) -> Option<Keys> {
         let zipf = exponent.map(|s| Keys::Zipf { exponent: millionths(s) });
         let hot = keys_pct.zip(draws_pct).map(|of| <[f64; 2]>::from(of).map(|pct| millionths(pct / 100.0)));
@@ -42,7 +41,6 @@ impl Keys {
     }
 
     /// The exponent, and the two shares, %: what a test stores.
-    #[must_use]
     pub fn figures(self) -> [Option<f64>; 3] {
         let of = |millionths: u64, one: f64| Some(millionths as f64 * one / MILLION as f64);
         match self {

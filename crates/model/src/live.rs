@@ -57,7 +57,6 @@ pub struct LiveTest {
 
 impl LiveTest {
     /// Part of the run in words, after what it measures: `, pair 3 of 16, arm A, test 5 again`.
-    #[must_use]
     pub fn part(&self) -> String {
         let LiveTest { repetition, repeat, arm, try_of, .. } = self;
         let part = match arm {

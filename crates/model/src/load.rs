@@ -42,19 +42,16 @@ pub struct RateObjective {
 
 impl RateObjective {
     /// That of the figures of a test: see [`RateObjective::figures`].
-    #[must_use]
     pub fn from_figures(ms: Option<f64>, pct: Option<f64>) -> Option<RateObjective> {
         Some(RateObjective { pct: pct? as u8, ns: (ms? * 1e6).round() as u64 })
     }
 
     /// The longest time, ms, and the percentile; 0 for the mean.
-    #[must_use]
     pub fn figures(self) -> [f64; 2] {
         [self.ns as f64 / 1e6, self.pct.into()]
     }
 
     /// Value of these times that it limits, ns; `None` if there are none.
-    #[must_use]
     pub fn latency_ns(self, times: &Latencies) -> Option<f64> {
         match self.pct {
             0 => times.mean_ns(),
@@ -63,13 +60,11 @@ impl RateObjective {
     }
 
     /// `p99`, or `mean latency`.
-    #[must_use]
     pub fn name(self) -> String {
         if self.pct == 0 { "mean latency".to_owned() } else { format!("p{}", self.pct) }
     }
 
     /// `a p99 of at most 5 ms`.
-    #[must_use]
     pub fn words(self) -> String {
         format!("a {} of at most {} ms", self.name(), trimmed(self.ns as f64 / 1e6))
     }
@@ -88,7 +83,6 @@ pub struct RateLooks {
 
 impl RateLooks {
     /// Look number `n`, from 0, if it was made with so many jobs and at this rate; a rate that was stored may differ in its last digit.
-    #[must_use]
     pub fn made(&self, n: usize, jobs: u32, rate_tps: Option<f64>) -> Option<&RateLook> {
         let rate = |rate: Option<f64>| rate.unwrap_or(0.0);
         let is_meant = |look: &&RateLook| {
@@ -135,7 +129,6 @@ pub struct PartOfJob {
 
 impl Population {
     /// `8 jobs: closed loop, think time 10 ms`.
-    #[must_use]
     pub fn words(&self) -> String {
         format!("{}: {}", counted(self.jobs as usize, "job"), manner(self.rate_tps, self.think_s))
     }
@@ -143,7 +136,6 @@ impl Population {
 
 impl JobLoad {
     /// The parts of `jobs` jobs, at least one.
-    #[must_use]
     pub fn parts(&self, jobs: u32) -> Vec<Population> {
         if self.populations.is_empty() {
             return vec![Population { jobs, think_s: self.think_s, rate_tps: self.rate_tps }];
@@ -152,7 +144,6 @@ impl JobLoad {
     }
 
     /// The part of job `job` of `jobs`.
-    #[must_use]
     pub fn part_of(&self, job: u32, jobs: u32) -> PartOfJob {
         let mut number = job;
         for (index, population) in self.parts(jobs).into_iter().enumerate() {
@@ -165,31 +156,26 @@ impl JobLoad {
     }
 
     /// Whether some jobs are closed and others open, or think for different times.
-    #[must_use]
     pub fn is_mixed(&self) -> bool {
         !self.populations.is_empty()
     }
 
     /// Whether any job starts its transactions at a rate.
-    #[must_use]
     pub fn has_rate(&self) -> bool {
         self.rate_tps.is_some() || self.objective.is_some() || self.populations.iter().any(|p| p.rate_tps.is_some())
     }
 
     /// Whether any job thinks.
-    #[must_use]
     pub fn thinks(&self) -> bool {
         self.think_s.is_some() || self.populations.iter().any(|p| p.think_s.is_some())
     }
 
     /// Whether jobs wait between transactions on purpose, so that throughput is not what the target can do.
-    #[must_use]
     pub fn waits(&self) -> bool {
         self.has_rate() || self.thinks()
     }
 
     /// `closed loop, think time 10 ms, a new session after 100 transactions, keys zipf:1.1`.
-    #[must_use]
     pub fn words(&self) -> String {
         let out = if let Some(objective) = self.objective {
             format!("{OPEN_LOOP} at the highest rate with {}", objective.words())
@@ -202,14 +188,12 @@ impl JobLoad {
     }
 
     /// Load of equal jobs beside a closed loop, or a rate that was found: `, think time 10 ms, a new session after 100 transactions`.
-    #[must_use]
     pub fn beside_closed_loop(&self) -> String {
         let rate = self.objective.map(|objective| format!(", highest rate with {}", objective.words()));
         rate.unwrap_or_else(|| thinking(self.think_s)) + &self.sessions_and_keys()
     }
 
     /// `, a new session after 100 transactions, keys zipf:1.1`; empty if jobs keep theirs and draw all keys alike.
-    #[must_use]
     pub fn sessions_and_keys(&self) -> String {
         let plural = if self.reconnect_every == Some(1) { "" } else { "s" };
         let sessions = self.reconnect_every.map(|n| format!(", a new session after {n} transaction{plural}"));

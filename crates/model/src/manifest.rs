@@ -85,13 +85,11 @@ pub struct TableLoad {
 
 impl TableLoad {
     /// Rows loaded per second, without keys, indexes and statistics ([`TableLoad::finish_s`]).
-    #[must_use]
     pub fn rows_per_s(&self) -> f64 {
         self.rows_loaded as f64 / self.load_s.max(1e-9)
     }
 
     /// MiB of values loaded per second.
-    #[must_use]
     pub fn mib_per_s(&self) -> f64 {
         self.bytes_loaded as f64 / (1024.0 * 1024.0) / self.load_s.max(1e-9)
     }
@@ -114,7 +112,6 @@ pub enum RunState {
 impl Manifest {
     /// The target of the variant `arm` as it was found; of a test without one, that of the run. `None` if it is not known, in a run of
     /// an older version whose arms had a target each.
-    #[must_use]
     pub fn target_of(&self, arm: Option<Letter>) -> Option<&TargetInfo> {
         let Some((arm, paired)) = arm.zip(self.plan.arms()) else { return Some(&self.target) };
         if !self.variants.is_empty() {
@@ -161,7 +158,6 @@ pub struct TargetInfo {
 
 impl TargetInfo {
     /// The block device under `role` (`log`, `data`), if it is on this machine.
-    #[must_use]
     pub fn device(&self, role: &str) -> Option<&str> {
         self.storage.get(role).and_then(|storage| storage.device.as_deref()).filter(|_| self.local)
     }
@@ -198,13 +194,11 @@ const IN_ARM: &str = " in arm ";
 
 impl Calibration {
     /// Key of a workload that was calibrated in variant `arm` as well.
-    #[must_use]
     pub fn key(code: &str, arm: Letter) -> String {
         if arm == Letter::A { code.to_owned() } else { format!("{code}{IN_ARM}{arm}") }
     }
 
     /// The workload and the variant of a key.
-    #[must_use]
     pub fn of_key(key: &str) -> (&str, Letter) {
         let all = (1..Letter::MOST).map(Letter::nth);
         let arm = all.map(|arm| (format!("{IN_ARM}{arm}"), arm)).find(|(end, _)| key.ends_with(end));

@@ -33,7 +33,6 @@ macro_rules! named {
             pub const ALL: [$name; [$($name::$value),*].len()] = [$($name::$value),*];
 
             $(#[$means])*
-            #[must_use]
             pub const fn $get(self) -> &'static str {
                 match self { $($name::$value => $text,)* }
             }
@@ -51,7 +50,6 @@ macro_rules! named {
 
         impl $name {
             $(#[$other_means])*
-            #[must_use]
             pub const fn $get_other(self) -> &'static str {
                 match self { $($name::$value => $other,)* }
             }

@@ -170,7 +170,6 @@ impl fmt::Display for Payload {
 
 impl Plan {
     /// Whether a workload is planned.
-    #[must_use]
     pub fn has(&self, code: &str) -> bool {
         self.workloads.iter().any(|workload| workload.code == code)
     }
@@ -181,45 +180,38 @@ impl Plan {
     }
 
     /// The variants of a run that compares them (`loadline ab`).
-    #[must_use]
     pub fn arms(&self) -> Option<&Paired> {
         self.paired.as_deref().filter(|paired| paired.links.is_none())
     }
 
     /// The levels of a run that measures what they cost, and the links between the servers.
-    #[must_use]
     pub fn levels(&self) -> Option<(&Paired, &Links)> {
         let paired = self.paired.as_deref()?;
         Some((paired, paired.links.as_ref()?))
     }
 
     /// URL of the target of `variant` without any password.
-    #[must_use]
     pub fn target_of<'a>(&'a self, variant: &'a Variant) -> &'a str {
         if variant.target.is_empty() { &self.target } else { &variant.target }
     }
 
     /// The workload `code` as `variant` has it.
-    #[must_use]
     pub fn workload_of<'a>(&'a self, variant: &'a Variant, code: &str) -> Option<&'a PlannedWorkload> {
         variant.workloads.iter().chain(&self.workloads).find(|workload| workload.code == code)
     }
 
     /// The command of loadline that measures and resumes such a run.
-    #[must_use]
     pub fn command(&self) -> &'static str {
         self.paired.as_ref().map_or("run", |paired| paired.command())
     }
 
     /// Seeds in words: `7`, or `42 for rows, 1234 for what jobs draw`.
-    #[must_use]
     pub fn seeds(&self) -> String {
         self.draws()
             .map_or(self.seed.to_string(), |draws| format!("{} for rows, {draws} for what jobs draw", self.seed))
     }
 
     /// The listed job counts of tests over so many nodes, all nodes together; `None`: they are found in the sweep.
-    #[must_use]
     pub fn jobs_over(&self, nodes: u32) -> Option<Vec<u32>> {
         let each = if self.jobs_per_node() { nodes } else { 1 };
         match &self.jobs {
@@ -229,7 +221,6 @@ impl Plan {
     }
 
     /// Length of the warm-up in words: `2 s`, or `at most 60 s`.
-    #[must_use]
     pub fn warmup(&self) -> String {
         let most = if self.auto_warmup() { "at most " } else { "" };
         format!("{most}{} s", self.warmup_s)

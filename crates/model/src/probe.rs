@@ -64,7 +64,6 @@ pub struct ProbedDir {
 
 impl ProbedDir {
     /// The row of an operation at a size and a queue depth.
-    #[must_use]
     pub fn row(&self, operation: Operation, size_bytes: u64, depth: u32) -> Option<&ProbeRow> {
         self.rows.iter().find(|r| r.operation == operation && r.size_bytes == size_bytes && r.depth == depth)
     }

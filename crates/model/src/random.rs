@@ -5,7 +5,6 @@ const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The seed with which jobs draw in window number `window`, from 1, of a run with `seed`: that of the run in the first one,
 /// later a number of SplitMix64 that `seed` starts. It has 53 bits, which every reader of JSON keeps.
-#[must_use]
 pub fn seed_of_window(seed: u64, window: u32) -> u64 {
     if window <= 1 {
         return seed;
@@ -19,7 +18,6 @@ pub struct Random(u64);
 
 impl Random {
     /// Starts the sequence of `seed`.
-    #[must_use]
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }

@@ -137,7 +137,6 @@ fn known_checks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Check>
 
 impl TestRecord {
     /// A record of one client job without figures: the start of every record, in code and tests.
-    #[must_use]
     pub fn blank(workload: &str) -> TestRecord {
         TestRecord {
             schema: RECORD_SCHEMA,
@@ -160,19 +159,16 @@ impl TestRecord {
     }
 
     /// The variant that it measures, in a run of pairs.
-    #[must_use]
     pub fn arm(&self) -> Option<Letter> {
         self.variant.as_ref().map(|window| window.arm)
     }
 
     /// The level and distance that its pair compares with the baseline.
-    #[must_use]
     pub fn level(&self) -> Option<&LevelPoint> {
         self.variant.as_ref()?.level.as_ref()
     }
 
     /// Judgement of its checks; `None` for an imported test, which has none.
-    #[must_use]
     pub fn validity(&self) -> Option<Validity> {
         let mut failed = self.checks.iter().filter(|check| check.outcome == Outcome::Failed).peekable();
         self.imported().is_none().then(|| match self.valid {
@@ -183,19 +179,16 @@ impl TestRecord {
     }
 
     /// Whether its figures may be used. Those of a disturbed test are, where there are none of a valid one.
-    #[must_use]
     pub fn is_usable(&self) -> bool {
         self.validity() != Some(Validity::Refused)
     }
 
     /// Whether its figures are proved, but others took more of the machine than is allowed.
-    #[must_use]
     pub fn is_disturbed(&self) -> bool {
         self.validity() == Some(Validity::Disturbed)
     }
 
     /// The options that this test needs to be valid; empty if none.
-    #[must_use]
     pub fn kept_by(&self) -> Vec<&'static str> {
         let options = [
             ("--allow-cached", self.forced.not_the_devices),

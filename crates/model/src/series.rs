@@ -13,7 +13,6 @@ pub struct Series {
 
 impl Series {
     /// All cells of column `id`, or `None` if there is no such column.
-    #[must_use]
     pub fn column(&self, id: &str) -> Option<Vec<Option<f64>>> {
         let at = self.columns.iter().position(|c| c == id)?;
         Some(self.rows.iter().map(|row| row.get(at).copied().flatten()).collect())

@@ -50,7 +50,6 @@ pub struct SlowWait {
 
 impl SlowWait {
     /// `locks`, `IO:SLRUSync`, `during checkpoint`.
-    #[must_use]
     pub fn words(&self) -> String {
         match self.class {
             WaitClass::Background => format!("during {}", self.event),
@@ -103,14 +102,12 @@ pub enum NoCause {
 
 impl SlowFigures {
     /// Shares of `wait` in the samples of slow transactions and in others, 0…1.
-    #[must_use]
     pub fn shares(&self, wait: &SlowWait) -> [f64; 2] {
         [(wait.samples, self.samples), (wait.others, self.others)].map(|(n, of)| n as f64 / of.max(1) as f64)
     }
 
     /// Share of the time by which slow transactions took longer than others that is `wait`, 0…1 or beyond: mean time in it per slow
     /// transaction minus that per other transaction.
-    #[must_use]
     pub fn explained(&self, wait: &SlowWait) -> f64 {
         let [slow, others] = self.shares(wait);
         let [slow_ns, others_ns] = self.mean_ns;
@@ -146,7 +143,6 @@ impl SlowFigures {
     }
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.
-    #[must_use]
     pub fn words(&self) -> Option<String> {
         let SlowWait { class, event, .. } = self.cause().ok()?;
         let during = self.during().map_or_else(String::new, |work| format!(", {}", work.words()));

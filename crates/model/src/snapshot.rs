@@ -22,7 +22,6 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// Growth of counter `name` from `self` to `later`; `None` if either lacks it or it was reset in between.
-    #[must_use]
     pub fn delta(&self, later: &Snapshot, name: &str) -> Option<f64> {
         let grown = later.counters.get(name)? - self.counters.get(name)?;
         (grown >= 0.0).then_some(grown)
@@ -35,7 +34,6 @@ impl Snapshot {
     }
 
     /// Seconds from `self` to `later`.
-    #[must_use]
     pub fn seconds_until(&self, later: &Snapshot) -> f64 {
         later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9
     }
@@ -83,7 +81,6 @@ impl WaitProfile {
     }
 
     /// Mean number of sessions in the events for which `is_one` is true, `None` without samples.
-    #[must_use]
     pub fn mean_sessions(&self, is_one: impl Fn(&str) -> bool) -> Option<f64> {
         let n = self.sessions.iter().filter(|(event, _)| is_one(event)).map(|(_, n)| *n).fold(0, u64::saturating_add);
         (self.samples > 0).then(|| n as f64 / f64::from(self.samples))

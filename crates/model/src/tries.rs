@@ -22,7 +22,6 @@ pub enum TryOutcome {
 
 impl TryOutcome {
     /// The outcome of a try of these windows: that of the worst one.
-    #[must_use]
     pub fn of_windows(windows: &[&TestRecord]) -> TryOutcome {
         let of = |record: &&TestRecord| match record.validity() {
             Some(Validity::Disturbed) => TryOutcome::Disturbed(severity(record)),
@@ -38,21 +37,18 @@ impl TryOutcome {
 
     /// How far it was disturbed; `None` if it ends the tries of its test, and counts: nothing disturbed it, or a proof failed, which no
     /// other try may hide.
-    #[must_use]
     pub fn severity(self) -> Option<f64> {
         if let TryOutcome::Disturbed(severity) = self { Some(severity) } else { None }
     }
 }
 
 /// The place of the try that counts: the first without a [severity](TryOutcome::severity), else the least disturbed one.
-#[must_use]
 pub fn counting(tries: &[TryOutcome]) -> Option<usize> {
     let severity = |place: &usize| tries[*place].severity().unwrap_or(-1.0);
     (0..tries.len()).min_by(|a, b| severity(a).total_cmp(&severity(b)))
 }
 
 /// The windows of each complete try of the test whose first window is number `first`, in their order.
-#[must_use]
 pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Vec<Vec<&'a TestRecord>> {
     let in_pair = all.clone().any(|r| r.test == first && r.variant.is_some());
     let is_first = |r: &TestRecord| r.try_of.is_none() && (r.test == first || in_pair && r.test == first + 1);
@@ -71,7 +67,6 @@ pub fn tries<'a>(all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) 
 }
 
 /// How often a test was measured in the try of these windows: one may follow another of the same jobs.
-#[must_use]
 pub fn measured(windows: &[&TestRecord]) -> u32 {
     let repeated = |r: &&TestRecord| r.notes.iter().any(|note| matches!(note, Note::WindowRepeated { .. }));
     if windows.iter().any(repeated) { 2 } else { 1 }

@@ -23,13 +23,11 @@ impl Letter {
     pub const MOST: usize = 8;
 
     /// The letter of the variant at `index`.
-    #[must_use]
     pub fn nth(index: usize) -> Letter {
         Letter(char::from(b'A' + index.min(25) as u8))
     }
 
     /// Place of its variant among all.
-    #[must_use]
     pub fn index(self) -> usize {
         (self.0 as usize).saturating_sub('A' as usize)
     }
@@ -98,7 +96,6 @@ pub struct PlannedWorkload {
 
 impl PlannedWorkload {
     /// The workload `code` by `driver`, without parameters of its own.
-    #[must_use]
     pub fn new(code: &str, driver: Driver) -> PlannedWorkload {
         PlannedWorkload {
             code: code.to_owned(),
@@ -175,19 +172,16 @@ pub struct Paired {
 
 impl Paired {
     /// The command of loadline that measures such pairs.
-    #[must_use]
     pub fn command(&self) -> &'static str {
         if self.links.is_some() { "replica-cost" } else { "ab" }
     }
 
     /// Whether the jobs of a variant go through a proxy or pooler.
-    #[must_use]
     pub fn has_via(&self) -> bool {
         self.variants.iter().any(|variant| variant.via.is_some())
     }
 
     /// The window of the first variant, or of `other`, in the pairs that compare these two.
-    #[must_use]
     pub fn window(&self, other: usize, is_first: bool) -> InPair {
         let level = self.variants.get(other).and_then(|variant| variant.level.clone());
         let beside = if level.is_some() { Letter::B } else { Letter::nth(other) };
@@ -195,14 +189,12 @@ impl Paired {
     }
 
     /// The levels of replication, and the one-way delays, ms: each once, in order.
-    #[must_use]
     pub fn levels_and_delays(&self) -> (Vec<&str>, Vec<f64>) {
         let points = || self.variants.iter().filter_map(|variant| variant.level.as_ref());
         (distinct(points().map(|point| point.level.as_str())), distinct(points().map(|point| point.delay_ms)))
     }
 
     /// Name of `variant` in tables and charts.
-    #[must_use]
     pub fn label(&self, variant: &Variant) -> String {
         match (&variant.level, &self.links) {
             // The way to a user's own standbys is not known.
@@ -216,7 +208,6 @@ impl Paired {
     }
 
     /// The baseline, and each of `levels` at each of `delays_ms`.
-    #[must_use]
     pub fn of_levels(levels: &[String], delays_ms: &[f64]) -> Vec<Variant> {
         let points = levels.iter().flat_map(|level| delays_ms.iter().map(move |delay_ms| (level, *delay_ms)));
         let points = points.map(|(level, delay_ms)| Some(LevelPoint { level: level.clone(), delay_ms }));
@@ -275,13 +266,11 @@ pub struct InPair {
 
 impl InPair {
     /// A window of `arm` in a pair of A and B.
-    #[must_use]
     pub fn of_two(arm: Letter) -> InPair {
         InPair { arm, beside: Letter::B, level: None }
     }
 
     /// Whether both windows are of pairs that compare the same.
-    #[must_use]
     pub fn compares_as(&self, other: &InPair) -> bool {
         (self.beside, &self.level) == (other.beside, &other.level)
     }

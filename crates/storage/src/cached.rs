@@ -31,14 +31,12 @@ struct Stat {
 }
 
 /// Bytes of `file` in the page cache; `None` if the kernel does not say (before Linux 6.5, or in a sandbox).
-#[must_use]
 pub fn cached_bytes(file: &File) -> Option<u64> {
     // Length 0: to the end of the file.
     cached_in(file, &(0..0))
 }
 
 /// Bytes of a range of `file` in the page cache; `None` as in [`cached_bytes`].
-#[must_use]
 pub fn cached_in(file: &File, bytes: &Range<u64>) -> Option<u64> {
     let range = StatRange { offset: bytes.start, length: bytes.end.saturating_sub(bytes.start) };
     let mut stat = Stat::default();

@@ -3,13 +3,11 @@
 use nix::time::{ClockId, clock_gettime};
 
 /// CPU time of this thread, ns. A system call, other than [`now_ns`].
-#[must_use]
 pub fn thread_cpu_ns() -> u64 {
     ns(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// CPU time of all threads of this process, including io_uring workers, ns.
-#[must_use]
 pub fn process_cpu_ns() -> u64 {
     ns(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
@@ -17,7 +15,6 @@ pub fn process_cpu_ns() -> u64 {
 /// Nanoseconds of `CLOCK_MONOTONIC`. Every point in time in loadline whose name ends in `_ns` is on this clock, so
 /// times of different threads and crates can be compared.
 #[inline]
-#[must_use]
 pub fn now_ns() -> u64 {
     ns(ClockId::CLOCK_MONOTONIC)
 }

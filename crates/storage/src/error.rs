@@ -41,7 +41,6 @@ impl DeviceError {
     }
 
     /// The system's error, if there is one.
-    #[must_use]
     pub fn cause(&self) -> Option<&io::Error> {
         match self {
             DeviceError::Io { cause, .. } => Some(cause),

@@ -32,7 +32,6 @@ loadline_model::named! {
 
 impl Kind {
     /// Meaning of a sync there, if it differs from a disk.
-    #[must_use]
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             Kind::Local => None,

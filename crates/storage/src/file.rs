@@ -90,7 +90,6 @@ pub struct DirectAlignment {
 
 /// Alignment that `O_DIRECT` needs for `file`, from statx(2). `None` if the kernel (before 6.1) or the filesystem does not
 /// state it, or has no `O_DIRECT`.
-#[must_use]
 pub fn direct_alignment(file: &File) -> Option<DirectAlignment> {
     // SAFETY: a statx of zeros is a valid value of that plain C struct.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };

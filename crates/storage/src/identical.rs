@@ -58,7 +58,6 @@ impl IdenticalBlocks {
     }
 
     /// Share of the blocks that repeat another one, 0 to 1; `None` without blocks.
-    #[must_use]
     pub fn share(&self) -> Option<f64> {
         (self.blocks > 0).then(|| 1.0 - self.seen.len() as f64 / self.blocks as f64)
     }

@@ -4,7 +4,6 @@ use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 /// Memory that the control groups of this process allow, bytes, of the machine whose files are under `root`; `None` without a limit.
-#[must_use]
 pub fn memory_limit(root: &Path) -> Option<u64> {
     // Version 1 has no word for 'unlimited', just a number near 2^63.
     limit(root).filter(|bytes| *bytes < 1 << 60)
@@ -20,7 +19,6 @@ fn limit(root: &Path) -> Option<u64> {
 /// Folders in which the limits of `controller` (`memory`, `pids`) for this process may stand: of its control groups and of those around
 /// them, on the machine whose files are under `root`. `0::/a/b` in `/proc/self/cgroup` (version 2) is `a/b` in `/sys/fs/cgroup`,
 /// `9:memory:/a/b` (version 1) is `memory/a/b` there. A group that is mounted as the root is found there. See cgroups(7).
-#[must_use]
 pub fn control_groups(root: &Path, controller: &str) -> Vec<PathBuf> {
     // A process whose group cannot be read is in the one that is mounted as the root.
     let groups = read_to_string(root.join("proc/self/cgroup")).unwrap_or_else(|_| format!("0::/\n1:{controller}:/\n"));
@@ -28,7 +26,6 @@ pub fn control_groups(root: &Path, controller: &str) -> Vec<PathBuf> {
 }
 
 /// Limit of a process whose groups are `groups`, as in `/proc/PID/cgroup`.
-#[must_use]
 pub fn groups_in(groups: &str, root: &Path, controller: &str) -> Vec<PathBuf> {
     let root = root.join("sys/fs/cgroup");
     let of = |line: &str| {

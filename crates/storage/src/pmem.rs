@@ -76,7 +76,6 @@ impl PmemMap {
     }
 
     /// Memory behind it.
-    #[must_use]
     pub fn backing(&self) -> Backing {
         self.backing
     }
@@ -88,19 +87,16 @@ impl PmemMap {
     }
 
     /// Path of the file when it was mapped.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Bytes mapped, never 0.
-    #[must_use]
     pub fn size(&self) -> usize {
         self.size
     }
 
     /// The mapped bytes.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `size` bytes are mapped and their blocks reserved until `self` is dropped.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }

@@ -33,13 +33,11 @@ fn read() -> Result<Vec<Table>, UserError> {
 }
 
 /// The table `name` of the data set.
-#[must_use]
 pub fn table(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
 }
 
 /// Number of distinct values of `column`, a scattered column of `fact`.
-#[must_use]
 pub fn fact_groups(column: &str, params: &Params) -> u64 {
     let fill = table("fact").and_then(|fact| fact.columns.iter().find(|c| c.name == column)).map(|c| &c.fill);
     let Some(&Fill::Scattered { salt, range }) = fill else { return 0 };
@@ -58,7 +56,6 @@ pub fn fact_groups(column: &str, params: &Params) -> u64 {
 }
 
 /// Rows of `fact` for the data set size of `params`.
-#[must_use]
 pub fn fact_rows(params: &Params) -> u64 {
     table("fact").map_or(0, |fact| fact.total_rows(params, 0))
 }
@@ -69,7 +66,6 @@ const SAMPLED_ROWS: u64 = 16;
 const SAMPLED_BATCHES: i64 = 16;
 
 /// A number that changes with the rows of `table`: FNV-1a over all rows of its first batch and samples of others.
-#[must_use]
 pub fn fingerprint(table: &Table, params: &Params, seed: u64, payload: Payload) -> u64 {
     let batches = table.batches(params, 0);
     let sample = (0..SAMPLED_BATCHES).map(|i| scatter(i, 77, batches.max(1)) as u64);

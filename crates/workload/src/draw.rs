@@ -14,20 +14,17 @@ pub const FACTORS: [u64; 2] = [1_103_515_245, 1_566_083_941];
 const SALT_STEP: u64 = 715_225_739;
 
 /// The offset of `job`.
-#[must_use]
 pub fn draw_offset(seed: u64, job: u32) -> u64 {
     let mut random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0x9fb2_1c65_1e98_df25));
     random.below(MODULI[0])
 }
 
-#[must_use]
 pub fn salt_offset(salt: u32) -> u64 {
     (u64::from(salt) * SALT_STEP) % MODULI[0]
 }
 
 /// The number for `sequence`, below `range`, of a job with `offset`. A range above 2³¹ uses two numbers, with the salts
 /// `salt` and `salt` + [`SECOND`].
-#[must_use]
 pub fn draw(sequence: u64, offset: u64, salt: u32, range: u64) -> u64 {
     let low = draw_31(sequence, offset, salt_offset(salt));
     if range <= MODULI[2] {
@@ -46,7 +43,6 @@ pub(crate) fn draw_31(sequence: u64, offset: u64, more: u64) -> u64 {
 }
 
 /// A number below `range` for a row's key, as in columns of scattered values.
-#[must_use]
 pub fn scatter(key: i64, salt: u32, range: u64) -> i64 {
     let mut random = Random::new((key as u64) ^ (u64::from(salt) + 1).wrapping_mul(0xa076_1d64_78bd_642f));
     random.below(range) as i64

@@ -33,13 +33,11 @@ impl Kernel {
     pub const ALL: [Kernel; 5] = [Kernel::Add, Kernel::Fibonacci, Kernel::Prime, Kernel::Text, Kernel::Builtin];
 
     /// The sum of `times` rounds, without the start.
-    #[must_use]
     pub fn expected(self, times: u32) -> i64 {
         self.run(times).0
     }
 
     /// Number of operations of `times` rounds.
-    #[must_use]
     pub fn operations(self, times: u32) -> u64 {
         self.run(times).1
     }
@@ -63,13 +61,11 @@ impl Kernel {
 
 impl Program {
     /// Operations of one transaction's computations.
-    #[must_use]
     pub fn operations_per_tx(&self) -> u64 {
         self.most(&|_, step| if let Step::Compute { kernel, times } = step { kernel.operations(*times) } else { 0 })
     }
 
     /// Does one transaction's computations here. Returns the sum of their results.
-    #[must_use]
     pub fn compute(&self) -> i64 {
         fn walk(steps: &[Step]) -> i64 {
             let one = |step: &Step| match step {
@@ -83,7 +79,6 @@ impl Program {
     }
 
     /// Whether it uses `kernel`.
-    #[must_use]
     pub fn computes(&self, kernel: Kernel) -> bool {
         let mut found = false;
         each(&self.body, &mut |step| found |= matches!(step, Step::Compute { kernel: of, .. } if *of == kernel));

@@ -46,7 +46,6 @@ pub use workload::{Consistency, Evidence, Kpi, RedoSize, Sweep, Volume, Workload
 ///
 /// Every rendering uses this formula, so a job writes the same bytes with either driver. The stride is prime and
 /// larger than a payload: neighbouring payloads overlap little, and a row never gets the payload it already holds.
-#[must_use]
 pub fn payload_offset(seq: u64, bytes: u32) -> usize {
     let offsets = (POOL_BYTES as u64).saturating_sub(u64::from(bytes)).max(1);
     (seq.wrapping_mul(PAYLOAD_STRIDE) % offsets) as usize

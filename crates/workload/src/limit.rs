@@ -63,7 +63,6 @@ impl Limit {
     }
 
     /// Short name, as in the column `limit_of`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Limit::Log => name::LOG_WRITER,
@@ -81,33 +80,28 @@ impl Limit {
     }
 
     /// Whether it takes time in which a job can do nothing else: with one job, the times of all such parts add up.
-    #[must_use]
     pub fn is_in_series(self) -> bool {
         matches!(self, Limit::Statements | Limit::Log)
     }
 
     /// Whether it is measured on the device of the data.
-    #[must_use]
     pub fn is_of_device(self) -> bool {
         use Limit::{BatchReads, BlockReads, BlockWrites, ReadBandwidth, WriteBandwidth};
         matches!(self, BlockReads | BatchReads | ReadBandwidth | BlockWrites | WriteBandwidth)
     }
 
     /// Whether it computes the statements of a workload of the catalogue, whatever those of another workload are.
-    #[must_use]
     pub fn is_of_one_workload(self) -> bool {
         matches!(self, Limit::Loop(_))
     }
 
     /// Whether it stays the same for hours, as CPU and memory do, unlike a device. Other work only makes a measurement slower,
     /// so the fastest one is the nearest to what the machine allows.
-    #[must_use]
     pub fn is_steady(self) -> bool {
         matches!(self, Limit::Statements | Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel)
     }
 
     /// Best way of a program to do this work, as the reference does it; a sentence.
-    #[must_use]
     pub fn definition(self) -> &'static str {
         let mut all = include_str!("../catalogue/limits.txt").lines();
         all.find_map(|line| line.strip_prefix(self.name())?.strip_prefix(": ")).unwrap_or_default()

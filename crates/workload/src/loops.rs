@@ -50,7 +50,6 @@ pub struct LoopRows {
 
 impl LoopRows {
     /// The rows of `tables`, of each up to `max_bytes`.
-    #[must_use]
     pub fn new(tables: &[Table], params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> LoopRows {
         let of_all = tables.first().map_or(0, |table| table.total_rows(params, 0));
         let tables = tables.iter().map(|t| Records::new(t, params, seed, payload, max_bytes)).collect();
@@ -58,13 +57,11 @@ impl LoopRows {
     }
 
     /// Rows of the first table that are in memory.
-    #[must_use]
     pub fn rows(&self) -> u64 {
         self.tables.first().map_or(0, Records::len) as u64
     }
 
     /// Rows of the first table in the database.
-    #[must_use]
     pub fn of_all(&self) -> u64 {
         self.of_all
     }
@@ -80,7 +77,6 @@ impl LoopRows {
 
 impl Loop {
     /// Work of the loop over `rows` rows, in rows: comparisons of a sort grow faster than its rows.
-    #[must_use]
     pub fn work(self, rows: u64) -> f64 {
         let rows = rows as f64;
         match self {
@@ -127,13 +123,11 @@ pub struct Looping<'a> {
 
 impl<'a> Looping<'a> {
     /// The statements of a workload that lists `of`, over `rows` of its tables.
-    #[must_use]
     pub fn new(of: Loop, rows: &'a LoopRows) -> Looping<'a> {
         Looping { of, rows, groups: Hashed::default(), sorted: Vec::new(), answer: Vec::new(), keys: Vec::new() }
     }
 
     /// The memory that it keeps for the rows of a query.
-    #[must_use]
     pub fn memory(&self) -> &[(i64, i64, i64)] {
         &self.sorted
     }

@@ -65,7 +65,6 @@ impl NamedFor {
     }
 
     /// The components in words: `CPU or log`.
-    #[must_use]
     pub fn phrase(&self) -> String {
         self.components.iter().map(|c| c.phrase()).collect::<Vec<_>>().join(" or ")
     }

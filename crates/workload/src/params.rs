@@ -142,7 +142,6 @@ impl Params {
     }
 
     /// Value of `name`; 0 if the workload has no such parameter.
-    #[must_use]
     pub fn get(&self, name: &str) -> i64 {
         self.values.get(name).copied().unwrap_or(0)
     }
@@ -163,7 +162,6 @@ impl Params {
     }
 
     /// Size of the data set, bytes.
-    #[must_use]
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -175,13 +173,11 @@ impl Params {
     }
 
     /// Which keys are drawn; `None`: all alike.
-    #[must_use]
     pub fn keys(&self) -> Option<Keys> {
         self.keys
     }
 
     /// All values by name.
-    #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, i64> {
         self.values.clone()
     }

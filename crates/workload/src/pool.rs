@@ -27,7 +27,6 @@ pub struct Pool {
 
 impl Pool {
     /// The pool of `job`: a pure function of its arguments. A share of every 64 bytes is zero, the rest is random.
-    #[must_use]
     pub fn new(seed: u64, job: u32, payload: Payload) -> Pool {
         let zeros = (payload.compressibility.clamp(0.0, 1.0) * GRANULE as f64).round() as usize;
         let mut random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -43,7 +42,6 @@ impl Pool {
 
     /// Offset of the payload of `bytes` bytes for sequence number `seq`: that of the payload of which it is a copy, or its own.
     #[inline]
-    #[must_use]
     pub fn offset(&self, seq: u64, bytes: u32) -> usize {
         let of = if self.new == PAYLOAD_CYCLE {
             seq
@@ -55,7 +53,6 @@ impl Pool {
     }
 
     /// The payload of `bytes` bytes for sequence number `seq`.
-    #[must_use]
     pub fn payload(&self, seq: u64, bytes: u32) -> &[u8] {
         let start = self.offset(seq, bytes).min(self.bytes.len());
         &self.bytes[start..(start + bytes as usize).min(self.bytes.len())]
@@ -71,7 +68,6 @@ impl Deref for Pool {
 }
 
 /// New payloads of each [`PAYLOAD_CYCLE`]: at least 1, of which all others are copies.
-#[must_use]
 pub fn new_payloads(payload: Payload) -> u64 {
     let new = (1.0 - payload.duplicates.unwrap_or(0.0).clamp(0.0, 1.0)) * PAYLOAD_CYCLE as f64;
     (new.round() as u64).max(1)

@@ -71,7 +71,6 @@ pub enum Effect {
 
 impl Effect {
     /// Rows that it must touch; `None` if not exactly defined.
-    #[must_use]
     pub fn rows(self) -> Option<u64> {
         match self {
             Effect::Change(rows) | Effect::Read(rows) => Some(rows),
@@ -80,7 +79,6 @@ impl Effect {
     }
 
     /// The fewest and most rows that it may touch; `None` if any number is right.
-    #[must_use]
     pub fn allowed(self) -> Option<[u64; 2]> {
         match self {
             Effect::Change(rows) | Effect::Read(rows) => Some([rows, rows]),
@@ -90,13 +88,11 @@ impl Effect {
     }
 
     /// The most rows that it may touch; 0 if any number is right.
-    #[must_use]
     pub fn most_rows(self) -> u64 {
         self.allowed().map_or(0, |[_, most]| most)
     }
 
     /// Whether it returns rows.
-    #[must_use]
     pub fn reads(self) -> bool {
         matches!(self, Effect::Read(_) | Effect::ReadAny)
     }
@@ -227,7 +223,6 @@ pub enum Generator {
 
 impl Step {
     /// Gives `var` its next value from `generator`.
-    #[must_use]
     pub fn bind(var: &str, generator: Generator) -> Step {
         Step::Bind { var: var.to_owned(), generator }
     }
@@ -242,7 +237,6 @@ pub enum VarType {
 }
 
 impl Generator {
-    #[must_use]
     pub fn var_type(&self) -> VarType {
         if matches!(self, Generator::Payload { .. }) { VarType::Bytes } else { VarType::Int }
     }
@@ -250,7 +244,6 @@ impl Generator {
 
 impl Program {
     /// Variables in the order in which they are first bound, with their generators.
-    #[must_use]
     pub fn vars(&self) -> Vec<(&str, &Generator)> {
         let mut out: Vec<(&str, &Generator)> = Vec::new();
         each(&self.body, &mut |step| match step {
@@ -261,7 +254,6 @@ impl Program {
     }
 
     /// The variable and the number whose sum `var` always is; `None` if it is bound otherwise, or one of them twice.
-    #[must_use]
     pub fn sum(&self, var: &str) -> Option<(&str, i64)> {
         let once = |var: &str| {
             let mut bound = Vec::new();
@@ -278,7 +270,6 @@ impl Program {
     }
 
     /// Whether a transaction takes one number of the sequence, before all else.
-    #[must_use]
     pub fn numbers_transactions(&self) -> bool {
         let is_sequence = |step: &Step| matches!(step, Step::Bind { generator: Generator::Sequence, .. });
         let mut taken = 0;
@@ -288,13 +279,11 @@ impl Program {
 
     /// Statements of a transaction without its commit; a bulk of rows counts as one. If transactions differ, those of
     /// the longest.
-    #[must_use]
     pub fn statements_per_tx(&self) -> u64 {
         self.most(&Program::statements_of)
     }
 
     /// Mean number of statements of a transaction.
-    #[must_use]
     pub fn mean_statements_per_tx(&self) -> f64 {
         self.mean(&Program::statements_of)
     }
@@ -304,19 +293,16 @@ impl Program {
     }
 
     /// Rows that a transaction touches, as far as known beforehand. If transactions differ, those of the largest.
-    #[must_use]
     pub fn rows_per_tx(&self) -> u64 {
         self.most(&Program::rows_of)
     }
 
     /// Mean number of rows that a transaction touches.
-    #[must_use]
     pub fn mean_rows_per_tx(&self) -> f64 {
         self.mean(&Program::rows_of)
     }
 
     /// Whether [`Program::rows_per_tx`] and its mean cover all rows. They exclude statements that read any number of rows.
-    #[must_use]
     pub fn rows_are_known(&self) -> bool {
         let any = |_: &Program, step: &Step| match step {
             Step::Execute { statement } => {
@@ -336,13 +322,11 @@ impl Program {
     }
 
     /// Rows that a transaction changes. If transactions differ, those of the largest.
-    #[must_use]
     pub fn rows_changed_per_tx(&self) -> u64 {
         self.most(&Program::changes_of)
     }
 
     /// Mean number of rows that a transaction changes.
-    #[must_use]
     pub fn mean_rows_changed_per_tx(&self) -> f64 {
         self.mean(&Program::changes_of)
     }
@@ -368,13 +352,11 @@ impl Program {
     }
 
     /// Whether it changes anything. If not, its commit has nothing to make durable.
-    #[must_use]
     pub fn writes(&self) -> bool {
         self.most(&Program::writes_of) > 0
     }
 
     /// Share of the transactions that change something, 0…1.
-    #[must_use]
     pub fn writing_share(&self) -> f64 {
         let none = Walk {
             step: &|step| f64::from(u8::from(self.writes_of(step) == 0)),
@@ -387,31 +369,26 @@ impl Program {
     }
 
     /// Whether one of its statements returns rows.
-    #[must_use]
     pub fn reads(&self) -> bool {
         self.statements.iter().any(|s| s.effect.reads())
     }
 
     /// Whether it both returns and changes rows.
-    #[must_use]
     pub fn reads_and_writes(&self) -> bool {
         self.writes() && self.reads()
     }
 
     /// Whether every transaction is one statement and its commit: applications use autocommit then, one round trip.
-    #[must_use]
     pub fn is_single_statement(&self) -> bool {
         plain_statements(&self.body) == Some(1)
     }
 
     /// Whether it adds rows in bulk.
-    #[must_use]
     pub fn bulks(&self) -> bool {
         !self.bulk_tables().is_empty()
     }
 
     /// Indexes of the tables that get rows in bulk, one for each such step.
-    #[must_use]
     pub fn bulk_tables(&self) -> Vec<usize> {
         let mut tables = Vec::new();
         each(&self.body, &mut |step| {
@@ -423,7 +400,6 @@ impl Program {
     }
 
     /// Names and shares of the kinds of transactions: the arms of the first choice that is in no other step; none without one.
-    #[must_use]
     pub fn kinds(&self) -> Vec<(&str, i64)> {
         let arms =
             self.body.iter().find_map(|step| if let Step::Choose { arms, .. } = step { Some(arms) } else { None });
@@ -431,13 +407,11 @@ impl Program {
     }
 
     /// Whether it draws keys that are not all alike.
-    #[must_use]
     pub fn draws_skewed(&self) -> bool {
         self.vars().iter().any(|(_, generator)| matches!(generator, Generator::Skewed { .. }))
     }
 
     /// Whether transactions can differ.
-    #[must_use]
     pub fn varies(&self) -> bool {
         let mut chooses = false;
         each(&self.body, &mut |step| chooses |= matches!(step, Step::Choose { .. }));
@@ -445,13 +419,11 @@ impl Program {
     }
 
     /// Whether only its execution shows how many rows a statement changed.
-    #[must_use]
     pub fn counts_changes(&self) -> bool {
         self.statements.iter().any(|s| matches!(s.effect, Effect::ChangeBetween(..)))
     }
 
     /// Number of transactions of a full cycle; 1 without [`Generator::Turn`].
-    #[must_use]
     pub fn cycle(&self) -> u64 {
         fn gcd(a: u64, b: u64) -> u64 {
             if b == 0 { a } else { gcd(b, a % b) }
@@ -466,7 +438,6 @@ impl Program {
         cycle
     }
 
-    #[must_use]
     pub fn computations_per_tx(&self) -> u64 {
         self.most(&|_, step| if let Step::Compute { times, .. } = step { u64::from(*times) } else { 0 })
     }
@@ -476,7 +447,6 @@ impl Program {
     }
 
     /// Steps of the longest transaction, repetitions included: all that a job does, not only statements.
-    #[must_use]
     pub fn longest(&self) -> u64 {
         let repeat = |times, steps: u64| u64::from(times).saturating_mul(steps.saturating_add(1));
         Walk { step: &|_| 1, repeat, choose: largest, all: u64::saturating_add, nothing: 0 }.over(&self.body)

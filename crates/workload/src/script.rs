@@ -30,7 +30,6 @@ pub const BUILTINS: &[(&str, &str)] = &[
 ];
 
 /// The full name of a builtin script, and its text. As in pgbench, a prefix will do if only one name begins with it.
-#[must_use]
 pub fn builtin(name: &str) -> Option<(&'static str, &'static str)> {
     let mut found = BUILTINS.iter().filter(|(known, _)| known.starts_with(name));
     match (found.next(), found.next()) {

@@ -40,7 +40,6 @@ pub struct RankRange {
 impl Skew {
     /// The law `keys` for `rows` keys, at least one. Shares are rounded to 2⁻⁴⁸; the numbers are part of procedures' text, so all languages
     /// have the same.
-    #[must_use]
     pub fn new(keys: Keys, rows: u64) -> Skew {
         let rows = rows.max(1);
         let (exponent, mut weighted): (u64, Vec<(u64, u64, f64)>) = match keys {
@@ -69,7 +68,6 @@ impl Skew {
     }
 
     /// The key for `sequence`, from 0, of a job with `offset`: see [`crate::draw`].
-    #[must_use]
     pub fn draw(&self, sequence: u64, offset: u64, salt: u32) -> u64 {
         let mut chain = Chain { sequence, offset, last: salt_offset(salt), number: 0 };
         loop {

@@ -69,7 +69,6 @@ pub struct Replay {
 
 impl Replay {
     /// Follows those of `stream`, a stream of `program`.
-    #[must_use]
     pub fn new(stream: Stream, program: &Program) -> Replay {
         Replay { stream, expected: AsExpected(program.statements.iter().map(|s| s.effect.most_rows()).collect()) }
     }
@@ -246,7 +245,6 @@ impl Stream {
     }
 
     /// How often the sequence has been bound.
-    #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -257,20 +255,17 @@ impl Stream {
     }
 
     /// Rows changed by the last transaction.
-    #[must_use]
     pub fn rows_changed(&self) -> u64 {
         self.changed
     }
 
     /// Kind of the last transaction: index in [`Program::kinds`]; `None` if all are of one.
-    #[must_use]
     pub fn kind(&self) -> Option<usize> {
         self.kind
     }
 
     /// Rows that the next `transactions` transactions change. Simulates them without a database, because they are
     /// functions of the sequence.
-    #[must_use]
     pub fn rows_changed_by(self, program: &Program, transactions: u64) -> u64 {
         let mut replay = Replay::new(self, program);
         let mut changed = || {

@@ -4,7 +4,6 @@
 const LANES: usize = 8;
 
 /// The sum of `words`: every byte is read.
-#[must_use]
 pub fn sum(words: &[u64]) -> u64 {
     let (lanes, rest) = words.as_chunks::<LANES>();
     let mut sums = [0_u64; LANES];

@@ -74,7 +74,6 @@ pub struct ColumnDef {
 }
 
 impl ColumnDef {
-    #[must_use]
     pub fn value_bytes(&self, params: &Params) -> u64 {
         match (self.logical, &self.fill) {
             (LogicalType::Bytes, Fill::Payload(size)) => params.get(size).max(0) as u64,
@@ -161,7 +160,6 @@ const WORDS: [&str; 8] = ["order", "customer", "is", "paid", "and", "sent", "by"
 
 impl Typed {
     /// The value as databases read and print it: JSON in the form of `jsonb`.
-    #[must_use]
     pub fn text(self) -> String {
         let (n, length) = (self.number, self.length as usize);
         match self.logical {
@@ -202,25 +200,21 @@ pub const BATCH_ROWS: u64 = 4096;
 
 impl Table {
     /// Whether its rows exist before a test and do not depend on the number of jobs.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         !matches!(self.rows, RowCount::PerJob(_) | RowCount::Empty)
     }
 
     /// The primary key column, if there is one.
-    #[must_use]
     pub fn primary_key(&self) -> Option<&str> {
         self.columns.first().filter(|c| c.fill != Fill::PlainKey).map(|c| c.name.as_str())
     }
 
     /// Bytes of a row's values, without the database's overhead.
-    #[must_use]
     pub fn value_bytes(&self, params: &Params) -> u64 {
         self.columns.iter().map(|column| column.value_bytes(params)).sum()
     }
 
     /// Number of rows in a batch; if jobs own rows, those of one job.
-    #[must_use]
     pub fn batch_rows(&self, params: &Params) -> u64 {
         match &self.rows {
             RowCount::PerJob(rows) => params.get(rows).max(1) as u64,
@@ -229,7 +223,6 @@ impl Table {
     }
 
     /// Number of rows before a test of `jobs` jobs.
-    #[must_use]
     pub fn total_rows(&self, params: &Params, jobs: u32) -> u64 {
         match &self.rows {
             RowCount::PerJob(_) => self.batch_rows(params) * u64::from(jobs),
@@ -243,20 +236,17 @@ impl Table {
     }
 
     /// Number of batches to load for `jobs` jobs. Each is computed from its index alone.
-    #[must_use]
     pub fn batches(&self, params: &Params, jobs: u32) -> u64 {
         self.total_rows(params, jobs).div_ceil(self.batch_rows(params))
     }
 
     /// Keys of batch `batch` for `jobs` jobs.
-    #[must_use]
     pub fn batch(&self, params: &Params, jobs: u32, batch: u64) -> Range<i64> {
         let (rows, total) = (self.batch_rows(params), self.total_rows(params, jobs));
         (batch * rows).min(total) as i64..((batch + 1) * rows).min(total) as i64
     }
 
     /// First key of `job`, if jobs own rows.
-    #[must_use]
     pub fn first_key(&self, job: u32, params: &Params) -> i64 {
         match self.rows {
             RowCount::PerJob(_) => (u64::from(job) * self.batch_rows(params)) as i64,

@@ -48,13 +48,11 @@ fn renew(text: &str) -> Option<Piece> {
 }
 
 /// The limit clause of most databases.
-#[must_use]
 pub fn limit(rows: u64, after: u64) -> String {
     if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
 }
 
 /// [`Piece::Renew`] in most databases: an assignment sees the values from before the statement.
-#[must_use]
 pub fn swapped([a, b]: &[String; 2]) -> String {
     format!("{a} = {b}, {b} = {a}")
 }
@@ -70,7 +68,6 @@ pub struct IndexAtom<'a> {
 
 impl<'a> IndexAtom<'a> {
     /// Parses the text in the braces; `None` for a table's name.
-    #[must_use]
     pub fn parse(text: &'a str) -> Option<IndexAtom<'a>> {
         let (new, rest) = match (text.strip_prefix("new index "), text.strip_prefix("old index ")) {
             (Some(rest), _) => (true, rest),

@@ -137,7 +137,6 @@ pub struct Workload {
 }
 
 impl Workload {
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.source.text
     }
@@ -153,13 +152,11 @@ impl Workload {
     }
 
     /// The transaction program for `params`; empty if the workload runs scripts.
-    #[must_use]
     pub fn make(&self, params: &Params) -> Program {
         self.program(params).unwrap_or_default()
     }
 
     /// Volume of a transaction, if not the rows that its statements touch.
-    #[must_use]
     pub fn volume(&self, params: &Params) -> Option<Volume> {
         let stated = self.stated_volume(params).ok().flatten();
         let operations = || self.make(params).operations_per_tx() as f64;
@@ -167,26 +164,22 @@ impl Workload {
     }
 
     /// Whether its transactions change rows with the default parameters.
-    #[must_use]
     pub fn writes(&self) -> bool {
         self.params(&BTreeMap::new()).is_ok_and(|params| self.make(&params).writes())
     }
 
     /// Facts of the workload for comparisons.
-    #[must_use]
     pub fn facts(&self) -> WorkloadFacts {
         let sized = self.tables.iter().any(|table| matches!(table.rows, RowCount::Share { .. }));
         WorkloadFacts { sized, writes: self.writes() }
     }
 
     /// Whether it lists `instrument`.
-    #[must_use]
     pub fn has(&self, instrument: Instrument) -> bool {
         self.instruments.contains(&instrument)
     }
 
     /// Why it needs the client driver; `None` if it does not.
-    #[must_use]
     pub fn only_at_client(&self) -> Option<&'static str> {
         if self.scan.is_some() {
             return Some("a scan of sizes times each commit at the client");
@@ -198,7 +191,6 @@ impl Workload {
     }
 
     /// The table of its group, which has the group's name.
-    #[must_use]
     pub fn table(&self) -> &'static column::Table {
         column::Table::for_group(&self.group)
     }

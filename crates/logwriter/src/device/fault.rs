@@ -88,7 +88,6 @@ pub struct FaultDevice {
 
 impl FaultDevice {
     /// Wraps `inner`.
-    #[must_use]
     pub fn new(inner: Box<dyn LogDevice>, faults: Vec<Fault>) -> Self {
         Self { inner, plan: SharedPlan(Arc::new(Mutex::new(Plan { faults, calls: [0; 5] }))) }
     }

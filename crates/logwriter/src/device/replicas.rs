@@ -52,7 +52,6 @@ pub struct Member {
 
 impl Member {
     /// A member whose log files are in `dir`.
-    #[must_use]
     pub fn new(dir: &Path, device: Box<dyn LogDevice>) -> Member {
         Member { name: dir.display().to_string(), device, storage: Storage::under(dir) }
     }
@@ -134,13 +133,11 @@ impl Replicas {
     }
 
     /// A handle to watch the set while its log is written.
-    #[must_use]
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.board))
     }
 
     /// Sentences for the user.
-    #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

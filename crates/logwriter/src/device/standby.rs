@@ -63,13 +63,11 @@ impl StandbyControl {
     }
 
     /// The rule of commits from now on.
-    #[must_use]
     pub fn rule(&self) -> StandbyRule {
         *self.rule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The progress of this side and of the standby, in this order.
-    #[must_use]
     pub fn watch(&self) -> &Watch {
         &self.set
     }

@@ -163,7 +163,6 @@ pub struct Times {
 }
 
 impl Times {
-    #[must_use]
     pub const fn all(self) -> [&'static Column; 4] {
         [self.mean, self.p50, self.p99, self.max]
     }

@@ -106,7 +106,6 @@ pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
 });
 
 /// Finds a column by its id.
-#[must_use]
 pub fn column(id: &str) -> Option<&'static Column> {
     COLUMNS.iter().copied().find(|c| c.id == id)
 }
@@ -147,12 +146,10 @@ impl TestRecord {
     }
 
     /// The figure of `column`, if it was measured.
-    #[must_use]
     pub fn figure(&self, column: &Column) -> Option<f64> {
         self.figures.get(column.id).copied()
     }
 
-    #[must_use]
     pub fn load(&self) -> JobLoad {
         let objective = RateObjective::from_figures(self.figure(RATE_OBJECTIVE_MS), self.figure(RATE_OBJECTIVE_PCT));
         JobLoad {
@@ -167,7 +164,6 @@ impl TestRecord {
     }
 
     /// Why the figure of `column` is missing, if recorded.
-    #[must_use]
     pub fn why_absent(&self, column: &Column) -> Option<&str> {
         self.absent.get(column.id).map(String::as_str)
     }
@@ -175,13 +171,11 @@ impl TestRecord {
 
 impl Column {
     /// Whether it is measured, and no field of the record.
-    #[must_use]
     pub fn is_figure(&self) -> bool {
         self.field.is_none()
     }
 
     /// This column's cell of `record`.
-    #[must_use]
     pub fn cell(&self, record: &TestRecord) -> Cell {
         if let Some(field) = self.field {
             return field(record);
@@ -192,7 +186,6 @@ impl Column {
     }
 
     /// The cell as shown in tables.
-    #[must_use]
     pub fn shown(&self, record: &TestRecord) -> String {
         match (self.cell(record), self.format) {
             (Cell::Absent, _) => format::ABSENT.to_owned(),
@@ -206,7 +199,6 @@ impl Column {
     }
 
     /// The cell as files hold it: full precision, empty when absent.
-    #[must_use]
     pub fn plain(&self, record: &TestRecord) -> String {
         match self.cell(record) {
             Cell::Absent => String::new(),
@@ -216,13 +208,11 @@ impl Column {
     }
 
     /// Heading with its unit: `Redo data [MiB/s]`.
-    #[must_use]
     pub fn heading(&self) -> String {
         if self.unit.is_empty() { self.title.to_owned() } else { format!("{} [{}]", self.title, self.unit) }
     }
 
     /// Source of the figure on target kind `kind`.
-    #[must_use]
     pub fn source(&self, kind: &str) -> Option<&'static str> {
         // A private server (`postgres-temp`) has the sources of its kind.
         let kind = kind.strip_suffix("-temp").unwrap_or(kind);

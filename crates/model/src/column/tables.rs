@@ -53,7 +53,6 @@ pub static TABLES: LazyLock<&[Table]> = LazyLock::new(|| FILE.table.as_slice());
 
 impl Table {
     /// Table of group `group`; groups without one of their own use the log writer's.
-    #[must_use]
     pub fn for_group(group: &str) -> &'static Table {
         static NONE: Table = Table { group: "", title: "", columns: Vec::new() };
         let of = |group: &str| TABLES.iter().find(|t| t.group == group);
@@ -61,7 +60,6 @@ impl Table {
     }
 
     /// Columns shown in tables, in order.
-    #[must_use]
     pub fn shown(&self) -> Vec<&'static Column> {
         [FILE.begin.as_slice(), &self.columns].concat()
     }

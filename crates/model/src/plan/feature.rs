@@ -42,13 +42,11 @@ features! {
 
 impl Plan {
     /// Whether its jobs run in loadline's own process.
-    #[must_use]
     pub fn runs_jobs_here(&self) -> bool {
         self.agents().is_none()
     }
 
     /// The command that goes on with its run in `folder`.
-    #[must_use]
     pub fn resume_command(&self, folder: &str) -> String {
         let hub = self.agents().map_or_else(String::new, |of| format!(" --hub {}", of.hub));
         format!("loadline {} --resume {folder}{hub}", self.command())

@@ -100,13 +100,11 @@ pub const MOST_START_SKEW_MS: f64 = 2.0;
 
 impl AgentFigures {
     /// As it is stored: what tells its machine, process and sessions apart is of no use later.
-    #[must_use]
     pub fn stored(&self) -> AgentFigures {
         AgentFigures { machine: String::new(), process: 0, sessions: Vec::new(), ..self.clone() }
     }
 
     /// Why agents failed: those with the same reason together.
-    #[must_use]
     pub fn failures(agents: &[AgentFigures]) -> String {
         let failed = agents.iter().filter_map(|agent| Some((agent.failed.as_deref()?, agent)));
         let said = grouped(failed, |(why, _)| *why).into_iter().map(|(why, of)| {

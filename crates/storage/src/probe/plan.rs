@@ -26,7 +26,6 @@ pub struct Point {
 
 /// All points, in the order of a round: reads before writes, and small writes before large ones, so that no slice starts
 /// right after a burst. Mapped memory only if `pmem`.
-#[must_use]
 pub fn points(pmem: bool) -> Vec<Point> {
     let mut all = Vec::new();
     for size in READ_SIZES {

@@ -124,13 +124,11 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         })
     }
 
-    #[must_use]
     pub fn facts(&self) -> &StorageFacts {
         &self.facts
     }
 
     /// The I/O engine, and the reason if it is not io_uring.
-    #[must_use]
     pub fn engine(&self) -> (Engine, Option<&str>) {
         (self.engine, self.engine_reason.as_deref())
     }
@@ -142,25 +140,21 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     }
 
     /// Whether `O_DIRECT` is used for block sizes that allow it.
-    #[must_use]
     pub fn direct(&self) -> bool {
         self.file.direct
     }
 
     /// Alignment of `O_DIRECT`, bytes.
-    #[must_use]
     pub fn alignment(&self) -> u64 {
         self.file.alignment
     }
 
     /// Size of the test file, bytes.
-    #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Most space of all files of the probe, bytes.
-    #[must_use]
     pub fn needed_bytes(&self) -> u64 {
         self.needed
     }
@@ -177,7 +171,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     }
 
     /// A path under which other programs of this machine can open the test file while this value lives.
-    #[must_use]
     pub fn peer_path(&self) -> PathBuf {
         use std::os::fd::AsRawFd as _;
         PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), self.file.plain.as_raw_fd()))

@@ -39,7 +39,6 @@ pub struct Client {
 impl Mix {
     /// The client of this number, of so many. `scale`: the value of `:scale`, unless the user gave one. Each has its own
     /// choices, as in pgbench with a thread per client (`-j` as large as `-c`).
-    #[must_use]
     pub fn client(self: &Arc<Self>, number: u32, clients: u32, seed: u64, scale: i64) -> Client {
         let numbers = self.numbers(seed, clients);
         let of = |index: usize| numbers.get(index).copied().unwrap_or_default();
@@ -84,7 +83,6 @@ impl Client {
     }
 
     /// The number of the script that it runs or ran last, in the order of the mix.
-    #[must_use]
     pub fn script(&self) -> usize {
         self.script
     }
@@ -156,7 +154,6 @@ impl Client {
     }
 
     /// `file:line:column` of the command that ran last.
-    #[must_use]
     pub fn place(&self) -> String {
         self.mix.scripts.get(self.script).map_or_else(String::new, |(script, _)| script.place(self.last))
     }

@@ -18,7 +18,6 @@ pub enum Gather {
 
 impl Gather {
     /// Whether every result of the statement is kept, not only the last.
-    #[must_use]
     pub fn all(&self) -> bool {
         matches!(self, Self::All(_))
     }

@@ -21,7 +21,6 @@ type Seeds = (u64, u32, Arc<[u64]>);
 
 impl Mix {
     /// Scripts with weights of 0 to [`MAX_WEIGHT`], and variables by name. `None` if all weights are 0.
-    #[must_use]
     pub fn new(scripts: Vec<(Script, i64)>, given: Vec<(String, String)>) -> Option<Mix> {
         scripts.iter().any(|(_, weight)| *weight > 0).then(|| Mix { scripts, given, seeds: Mutex::default() })
     }
@@ -32,7 +31,6 @@ impl Mix {
     }
 
     /// Whether a script uses the variable `name` and the user did not give it.
-    #[must_use]
     pub fn lacks(&self, name: &str) -> bool {
         !self.gives(name) && self.scripts.iter().any(|(script, _)| script.uses(name))
     }

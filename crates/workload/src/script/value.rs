@@ -151,7 +151,6 @@ impl Variables {
 }
 
 /// Whether pgbench takes it as a variable's name: letters, digits, underscores, and all beyond ASCII; no digit first.
-#[must_use]
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_name_char)
 }

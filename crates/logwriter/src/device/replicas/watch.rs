@@ -20,7 +20,6 @@ pub struct Watch(pub(super) Arc<Board>);
 
 impl Watch {
     /// All members, in order.
-    #[must_use]
     pub fn members(&self) -> Vec<MemberState> {
         let member = |lane: &LaneState| MemberState {
             dropped: lane.failed.clone(),

@@ -74,19 +74,16 @@ impl Receiver {
         Ok(Receiver { address, standby, lane: vec![lane], thread: Some(thread) })
     }
 
-    #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
     /// Why its device failed, if it did.
-    #[must_use]
     pub fn failed(&self) -> Option<String> {
         self.standby.board.lock().lanes.first().and_then(|lane| lane.failed.clone())
     }
 
     /// Bytes written since it started.
-    #[must_use]
     pub fn written_bytes(&self) -> u64 {
         self.standby.board.lock().lanes.first().map_or(0, |lane| lane.bytes)
     }
