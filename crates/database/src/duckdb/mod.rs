@@ -1,9 +1,8 @@
 //! DuckDB, embedded: jobs are threads, and the library is opened while loadline runs ([`library`]).
 //!
 //! Redo is what DuckDB writes to its write-ahead log, counted with its syncs by the library's own calls
-//! ([`calls`]). Transactions are optimistic: the second of two that change a row fails, and the job tries it again.
+//! ([`crate::embedded::calls`]). Transactions are optimistic: the second of two that change a row fails, and the job tries it again.
 
-mod calls;
 mod connection;
 mod library;
 mod roles;
@@ -19,6 +18,7 @@ use loadline_workload::Statement;
 
 use crate::descriptor::Embedded;
 use crate::dialect::MARK;
+use crate::embedded::calls::{self, Layout};
 use crate::embedded::counters::LogCounters;
 use crate::embedded::files::{EmbeddedFiles, FileNames};
 use crate::embedded::knowledge::Knowledge;
@@ -34,6 +34,8 @@ use library::Library;
 use workers::Threads;
 
 pub(crate) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/duckdb.toml", include_str!("../duckdb.toml"));
+/// The file's own header comes before both headers of its content.
+static LAYOUT: Layout = Layout { log: ".wal", block_bytes: 262_144, header_bytes: 4096, headers_at: &[4096, 8192] };
 static NAMES: FileNames = FileNames {
     scheme: "duckdb",
     parameter: Some("lib"),
@@ -116,7 +118,7 @@ impl DuckDb {
             refuse_foreign(library, files)?;
         }
         let counters = Arc::new(LogCounters::default());
-        calls::watch(files.database(), &counters);
+        calls::watch(files.database(), &LAYOUT, &counters);
         // Its threads are started by [`Threads::set`], which knows them by their name, and nothing is fetched from the network.
         let at_open = settings.all.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let at_open = at_open.filter(|(name, _)| *name != "threads");
@@ -130,7 +132,7 @@ impl DuckDb {
             )));
         }
         let files = (Arc::clone(files), counters);
-        let mut base = Base::new((&KIND, &library.version), &KNOWLEDGE, files, settings, calls::BLOCK_BYTES)?;
+        let mut base = Base::new((&KIND, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
         base.facts.columns_apart = true;
         database.held = Some((Arc::clone(&base.file), lock));
         let database = Arc::new(database);

@@ -110,7 +110,7 @@ fn blocks_are_counted_when_they_come_from_the_file() {
     let writing = Work::from_catalogue("DBL-INDEX", &[]).unwrap();
     let unread = target.abilities().tables.unwrap().bytes_read(&writing, "built");
     assert!(matches!(&unread, Err(TargetError::Unsupported(why)) if why.contains("'built'")), "{unread:?}");
-    assert_eq!(read, grown(counter::BLOCK_READS) * calls::BLOCK_BYTES as f64);
+    assert_eq!(read, grown(counter::BLOCK_READS) * LAYOUT.block_bytes as f64);
     // The questions above read blocks too.
     let warm = snapshot(&*target);
     commit(session.as_mut(), &mut stream);

@@ -1,10 +1,13 @@
 //! Embedded databases, which run in this process on files of their own: what all of them share. Each says the rest ([`Engine`]).
 //!
-//! Roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]).
+//! Roles are here, its files ([`files`]), their counters ([`counters`]) and its descriptor ([`knowledge`]). A database that is opened
+//! as a library while loadline runs is found by [`library`], and its file operations are counted by [`calls`].
 
+pub(crate) mod calls;
 pub(crate) mod counters;
 pub(crate) mod files;
 pub(crate) mod knowledge;
+pub(crate) mod library;
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Counts and times the calls that DuckDB's library makes on its files: DuckDB itself does not.
+//! Counts and times the calls that the library of a database makes on its files, if the database itself does not.
 //!
 //! The library calls `write`, `pwrite`, `pread`, `fsync`, `open` and `close` through a table of addresses that the dynamic linker fills
 //! (its global offset table). [`redirect`] puts functions of this file there, which call libc's. Other libraries and loadline itself
@@ -15,22 +15,26 @@ use libloading::os::unix::Library as Raw;
 use loadline_storage::now_ns;
 use nix::libc;
 
-use crate::embedded::counters::LogCounters;
+use super::counters::LogCounters;
 
 /// How the library is opened: all addresses at once, and its symbols for itself.
 pub(super) const FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
 
-/// Suffix of the database's name in the names of its logs.
-const LOG: &str = ".wal";
-/// Size of its blocks, bytes.
-pub(super) const BLOCK_BYTES: u64 = 262_144;
-/// Size of the header that a checkpoint writes at its end, bytes, and where: the file's own header comes before both of its content.
-const HEADER_BYTES: u64 = 4096;
-const HEADERS_AT: [i64; 2] = [4096, 8192];
+/// The files of a database.
+pub(crate) struct Layout {
+    /// Suffixes of the database's name in the names of its logs.
+    pub(crate) log: &'static str,
+    /// Size of its blocks, bytes.
+    pub(crate) block_bytes: u64,
+    /// Size of the header that a checkpoint writes at its end, bytes, and where.
+    pub(crate) header_bytes: u64,
+    pub(crate) headers_at: &'static [i64],
+}
 
 /// A file that is counted.
 struct Watched {
     database: PathBuf,
+    layout: &'static Layout,
     is_log: bool,
     counters: Arc<LogCounters>,
     /// Whether the library has opened it.
@@ -46,18 +50,18 @@ static WATCHED: Mutex<Vec<&'static Watched>> = Mutex::new(Vec::new());
 static OPEN: [AtomicPtr<Watched>; 65_536] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 65_536];
 
 /// Counts the calls on `database` and its logs from now on.
-pub(super) fn watch(database: &Path, counters: &Arc<LogCounters>) {
+pub(crate) fn watch(database: &Path, layout: &'static Layout, counters: &Arc<LogCounters>) {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.retain(|file| file.database != database);
     for is_log in [false, true] {
         let (database, counters) = (database.to_owned(), Arc::clone(counters));
         let [seen, header] = [const { AtomicBool::new(false) }; 2];
-        watched.push(Box::leak(Box::new(Watched { database, is_log, counters, seen, header })));
+        watched.push(Box::leak(Box::new(Watched { database, layout, is_log, counters, seen, header })));
     }
 }
 
 /// Whether the library was seen to open `database`.
-pub(super) fn sees(database: &Path) -> bool {
+pub(crate) fn sees(database: &Path) -> bool {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.iter().any(|file| !file.is_log && file.database == database && file.seen.load(Ordering::Relaxed))
 }
@@ -65,7 +69,7 @@ pub(super) fn sees(database: &Path) -> bool {
 impl Watched {
     fn is_at(&self, path: &[u8]) -> bool {
         match path.strip_prefix(self.database.as_os_str().as_bytes()) {
-            Some(rest) if self.is_log => rest.starts_with(LOG.as_bytes()),
+            Some(rest) if self.is_log => rest.starts_with(self.layout.log.as_bytes()),
             Some(rest) => rest.is_empty(),
             None => false,
         }
@@ -132,9 +136,10 @@ fn written(descriptor: c_int, offset: Option<i64>, call: impl FnOnce() -> isize)
         add(&file.counters.bytes, bytes);
         return done;
     }
-    add(&data.writes, bytes / BLOCK_BYTES);
+    let Layout { block_bytes, header_bytes, headers_at, .. } = file.layout;
+    add(&data.writes, bytes / block_bytes);
     add(&data.write_bytes, bytes);
-    if bytes == HEADER_BYTES && offset.is_some_and(|at| HEADERS_AT.contains(&at)) {
+    if bytes == *header_bytes && offset.is_some_and(|at| headers_at.contains(&at)) {
         add(&data.checkpoints, 1);
         file.header.store(true, Ordering::Relaxed);
     }
@@ -147,7 +152,7 @@ unsafe extern "C" fn pread(descriptor: c_int, data: *mut c_void, bytes: usize, o
     let Some(file) = watched_at(descriptor).filter(|file| !file.is_log) else { return call() };
     let begin = now_ns();
     let done = call();
-    let blocks = u64::try_from(done).unwrap_or(0) / BLOCK_BYTES;
+    let blocks = u64::try_from(done).unwrap_or(0) / file.layout.block_bytes;
     if blocks > 0 {
         let counters = &file.counters.data;
         add(&counters.read_ns, now_ns().saturating_sub(begin));
@@ -230,7 +235,7 @@ const ADDRESSES: [u32; 2] = if cfg!(target_arch = "aarch64") { [1025, 1026] } el
 ///
 /// # Errors
 /// Function that the library lacks, or that its table cannot be changed.
-pub(super) fn redirect(library: Raw) -> Result<PathBuf, String> {
+pub(crate) fn redirect(library: Raw) -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err("that is made for Linux with glibc on x86_64 and aarch64".to_owned());
     }
