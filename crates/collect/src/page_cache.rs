@@ -50,7 +50,6 @@ pub enum DataFiles {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
     pub files: u32,
-    /// Files that could not be opened.
     pub missed: Missed,
     /// Size of the files, bytes.
     pub bytes: u64,

@@ -4,11 +4,8 @@
 //! A database under full load may answer late or never. The sampler must not block the test or invent values: a failed or
 //! missed reading is a gap in the series and a line in [`Collected::problems`].
 
-mod recent;
 mod schedule;
 mod worker;
-
-pub use recent::{Recent, Second};
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,31 +27,27 @@ pub enum CpuSource {
     Local,
     /// [`Snapshot::proc_stat`]: the database runs elsewhere and may provide it.
     Snapshot,
-    None,
 }
 
 #[derive(Debug, Clone)]
 pub struct SamplerConfig {
-    /// The (planned) window start on [`loadline_storage::now_ns`]. Readings are taken at whole seconds before and after it.
+    /// The window start on [`loadline_storage::now_ns`]. Readings are taken at whole seconds before and after it.
     pub origin_ns: u64,
     /// Wait samples per second; 0 for none.
     pub wait_hz: f64,
     pub cpu: CpuSource,
     /// Block device under the log (name in `/proc/diskstats` of this machine), if any.
     pub disk: Option<String>,
-    /// Block device under the data, as above.
     pub data_disk: Option<String>,
     /// Time between readings of the operating system's counters alone, ns, which are cheap; none between whole seconds without it.
     pub between_ns: Option<u64>,
     /// Whether the thread runs before others, if the kernel allows it: beside many jobs.
     pub before_others: bool,
-    /// The threads of loadline's jobs.
     pub job_threads: Tasks,
     /// The tasks that run the jobs' database sessions, if they are on this machine and known.
     pub sessions: Option<Tasks>,
     /// Time limit of the reading at window start or end.
     pub reading_timeout: Duration,
-    /// Time limit of [`Sampler::finish`] if the source hangs.
     pub finish_timeout: Duration,
 }
 
@@ -86,7 +79,6 @@ pub struct System {
     pub cpu: Option<CpuTimes>,
     /// The device under the log.
     pub disk: Option<DiskCounters>,
-    /// The device under the data.
     pub data_disk: Option<DiskCounters>,
     /// CPU time of loadline itself, ns.
     pub process_ns: Option<u64>,
@@ -104,7 +96,6 @@ pub struct Rates {
 }
 
 impl System {
-    /// Rates until `later`.
     pub fn rates_until(&self, later: &System) -> Rates {
         let seconds = later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9;
         let disk = |a: Option<DiskCounters>, b: Option<DiskCounters>| DiskRates::between(&a?, &b?, seconds);
@@ -177,6 +168,42 @@ impl Collected {
             seen: sum.seen + s.seen,
             in_io: sum.in_io + s.in_io,
         })
+    }
+}
+
+/// Readings closer than this give no rate of a second: window start and end are read beside those of each second, and others between. ns.
+const APART_NS: u64 = 800_000_000;
+/// Readings looked at for one that is far enough from the newest.
+const BACK: usize = 16;
+
+/// The newest readings of a running sampler, which it has anyway.
+#[derive(Debug)]
+pub struct Recent {
+    shared: Arc<Mutex<Shared>>,
+    /// Wait samples that were handed out already.
+    waits: usize,
+}
+
+/// Readings of the last second.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Second {
+    /// Of the operating system: between the newest reading and the last one well before it.
+    pub rates: Rates,
+    /// Waits sampled since the call before.
+    pub waits: WaitProfile,
+}
+
+impl Recent {
+    /// The newest second. Holds up the sampler's thread for some microseconds and asks nobody.
+    pub fn second(&mut self) -> Second {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waits = WaitProfile::default();
+        shared.read.wait_samples.iter().skip(self.waits).for_each(|(_, sample)| waits.add(sample));
+        self.waits = shared.read.wait_samples.len();
+        let mut read = shared.read.points.iter().rev().take(BACK).map(|p| p.system);
+        let newest = read.next().unwrap_or_default();
+        let before = read.find(|a| a.at_ns.saturating_add(APART_NS) <= newest.at_ns);
+        Second { rates: before.map(|a| a.rates_until(&newest)).unwrap_or_default(), waits }
     }
 }
 
@@ -254,13 +281,7 @@ impl Sampler {
 
     /// Readings while it runs, for those who watch.
     pub fn recent(&self) -> Recent {
-        Recent::new(Arc::clone(&self.shared))
-    }
-
-    /// Moves the once-a-second readings to whole seconds around `origin_ns`, if the window starts at another time than
-    /// planned. Without effect if the thread has ended.
-    pub fn align(&self, origin_ns: u64) {
-        let _ = self.commands.send(Command::Align(origin_ns));
+        Recent { shared: Arc::clone(&self.shared), waits: 0 }
     }
 
     /// Ends the thread and returns all readings. Abandons a source that hangs after [`SamplerConfig::finish_timeout`], with a

@@ -31,11 +31,8 @@ pub struct Surroundings {
     pub cpus: BTreeMap<u32, CpuTimes>,
     /// Waits for CPU, memory and I/O, of the whole machine.
     pub pressure: [Option<Pressure>; 3],
-    /// See [`thermal_ms`].
     pub thermal_ms: BTreeMap<u32, u64>,
-    /// See [`frequency_pct`].
     pub frequency_pct: Option<f64>,
-    /// Limits of loadline's CPUs.
     pub loadline: Confined,
     /// Limits of the database's CPUs, if its processes are known.
     pub server: Option<Confined>,

@@ -31,7 +31,6 @@ impl Pace {
         Pace { interval_ns, next: 0, origin_ns: start_ns as f64 + shift }
     }
 
-    /// The next intended start, ns.
     pub fn next_start_ns(&mut self) -> u64 {
         // Multiplied, not added, so that rounding errors do not accumulate.
         let start = self.origin_ns + self.interval_ns * self.next as f64;
@@ -49,7 +48,6 @@ pub struct Think {
 }
 
 impl Think {
-    /// For job `job` of a test with `seed`.
     pub fn new(mean_s: f64, seed: u64, job: u32) -> Think {
         // Another factor than in the draws of the transactions.
         let random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03));
@@ -86,29 +84,14 @@ pub struct Renewed<'a> {
     pub canceller: CurrentCanceller,
 }
 
-/// A canceller of the session that a job has now.
-#[derive(Clone)]
-pub struct CurrentCanceller(Arc<Mutex<Canceller>>);
+/// Canceller of the session that a job has now.
+pub type CurrentCanceller = Arc<Mutex<Canceller>>;
 
-impl CurrentCanceller {
-    /// Begins with `first`.
-    pub fn new(first: Canceller) -> CurrentCanceller {
-        CurrentCanceller(Arc::new(Mutex::new(first)))
-    }
-
-    fn set(&self, canceller: Canceller) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = canceller;
-    }
-
-    fn now(&self) -> Canceller {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// One of the session of the moment at which it is called.
-    pub fn canceller(&self) -> Canceller {
-        let (cancelled, asked) = (self.clone(), self.clone());
-        Canceller::new(move || cancelled.now().cancel()).asking(move || asked.now().hindrance())
-    }
+/// Cancels the session that is the `current` one at the moment at which it is called.
+pub(crate) fn canceller_of(current: &CurrentCanceller) -> Canceller {
+    let now = |of: &CurrentCanceller| of.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (cancelled, asked) = (Arc::clone(current), Arc::clone(current));
+    Canceller::new(move || now(&cancelled).cancel()).asking(move || now(&asked).hindrance())
 }
 
 impl Session<'_> {
@@ -141,7 +124,7 @@ impl Session<'_> {
         }
         let connecting_ns = now_ns();
         let new = (renewed.open)()?;
-        renewed.canceller.set(new.canceller());
+        *renewed.canceller.lock().unwrap_or_else(PoisonError::into_inner) = new.canceller();
         renewed.now = Some(new);
         let end_ns = now_ns();
         shared.update(schedule);

@@ -20,7 +20,6 @@ const MAX_ATTEMPTS: u64 = 200;
 /// Pause before the third attempt, ns; before each later one it is twice as long, up to the second figure. One node of several lets
 /// a transaction lose until it has applied the change that came first.
 const PAUSE_AFTER_CONFLICT_NS: [u64; 2] = [100_000, 100_000_000];
-/// Pause after a failed transaction, ns.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000;
 /// After the window end, an open-loop job that is late still begins the transactions that were due in the window for
 /// this long, ns: another session may wait for their rows.
@@ -113,11 +112,9 @@ fn with_retries(
 pub struct Timing {
     /// Common start of all jobs, ns.
     pub start_ns: u64,
-    /// Length of the window, ns.
     pub window_ns: u64,
 }
 
-/// A job of the client driver.
 pub struct Client<'a> {
     pub job: u32,
     pub session: Session<'a>,

@@ -12,7 +12,7 @@ use loadline_model::Driver;
 use loadline_model::load::PartOfJob;
 use loadline_workload::{Replay, Stream};
 
-use crate::between::{CurrentCanceller, Pace, Renewed, Session, Think};
+use crate::between::{CurrentCanceller, Pace, Renewed, Session, Think, canceller_of};
 use crate::client_job::{self, Client, Timing};
 use crate::job::{Held, JobResult, Tally};
 use crate::limits::allow_jobs;
@@ -64,13 +64,8 @@ impl Crew {
         let (workers, cancellers, tasks, tallies) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());
         let (request, shared) = (request.clone(), Arc::clone(shared));
         let mut crew = Box::new(Crew { workers, cancellers, tasks, tallies, request, shared });
-        match crew.open_all() {
-            Ok(()) => Ok(crew),
-            Err(e) => {
-                crew.end(Counts::default(), &mut || ());
-                Err(e)
-            }
-        }
+        crew.open_all()?;
+        Ok(crew)
     }
 
     fn open_all(&mut self) -> Result<(), TestError> {
@@ -90,9 +85,9 @@ impl Crew {
         Ok(())
     }
 
-    fn hear(&mut self, said: Ready) -> Result<(), TargetError> {
-        self.tasks.push(said.thread);
-        self.cancellers.push(said.outcome?);
+    fn hear(&mut self, (thread, outcome): Ready) -> Result<(), TargetError> {
+        self.tasks.push(thread);
+        self.cancellers.push(outcome?);
         Ok(())
     }
 
@@ -107,34 +102,12 @@ impl Crew {
         self.workers.push(Worker { thread, go });
         Ok(())
     }
-}
 
-impl RunningJobs for Crew {
-    fn tasks(&self) -> &[u32] {
-        &self.tasks
-    }
-
-    fn hindrance(&self) -> Option<TargetError> {
-        hindrance(&self.cancellers)
-    }
-
-    fn start(&mut self, timing: Timing) {
-        let alone = self.request.jobs <= TALLIES;
-        for (job, worker) in (0..).zip(&self.workers) {
-            let part = self.request.load.part_of(self.request.number(job), self.request.all_jobs());
-            let new = || Tally::new(timing.window_ns, part.population.rate_tps.is_some());
-            let tally = self.tallies.entry((part.index, part.number % TALLIES));
-            let tally = Arc::clone(tally.or_insert_with(|| Arc::new(Mutex::new(new()))));
-            // A worker that has ended reports why when it is joined.
-            let _ = worker.go.send(Go { timing, tally, alone });
-        }
-    }
-
-    /// Cancels the sessions of jobs that do not end.
-    fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended {
+    /// Ends all jobs, and cancels the sessions of those that do not. Calls `meanwhile` while it waits.
+    fn stop(&mut self, meanwhile: &mut dyn FnMut()) -> Vec<JobResult> {
         let shared = &self.shared;
         shared.stop.store(true, Ordering::Relaxed);
-        let threads: Vec<JoinHandle<JobResult>> = self.workers.into_iter().map(|w| w.thread).collect();
+        let threads: Vec<JoinHandle<JobResult>> = self.workers.drain(..).map(|w| w.thread).collect();
         let window_ns = shared.window().map_or(0, Schedule::window_ns);
         let at_most = END_TIMEOUT.max(Duration::from_nanos(window_ns));
         let (begin, mut cut) = (Instant::now(), false);
@@ -161,12 +134,45 @@ impl RunningJobs for Crew {
                 *place = job;
             }
         }
-        let mut tallies = Vec::<Tally>::new();
-        for ((part, _), tally) in self.tallies {
-            tallies.resize_with(part + 1, Tally::default);
-            tallies[part].merge(&tally.lock().unwrap_or_else(PoisonError::into_inner));
+        results
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.stop(&mut || ());
+    }
+}
+
+impl RunningJobs for Crew {
+    fn tasks(&self) -> &[u32] {
+        &self.tasks
+    }
+
+    fn hindrance(&self) -> Option<TargetError> {
+        hindrance(&self.cancellers)
+    }
+
+    fn start(&mut self, timing: Timing) {
+        let alone = self.request.jobs <= TALLIES;
+        for (job, worker) in (0..).zip(&self.workers) {
+            let part = self.request.load.part_of(self.request.number(job), self.request.all_jobs());
+            let new = || Tally::new(timing.window_ns, part.population.rate_tps.is_some());
+            let tally = self.tallies.entry((part.index, part.number % TALLIES));
+            let tally = Arc::clone(tally.or_insert_with(|| Arc::new(Mutex::new(new()))));
+            // A worker that has ended reports why when it is joined.
+            let _ = worker.go.send(Go { timing, tally, alone });
         }
-        Ended { tallies, jobs: results, counts, ..Ended::default() }
+    }
+
+    fn end(mut self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended {
+        let jobs = self.stop(meanwhile);
+        let mut tallies = Vec::<Tally>::new();
+        for ((part, _), tally) in &self.tallies {
+            tallies.resize_with(part + 1, Tally::default);
+            tallies[*part].merge(&tally.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        Ended { tallies, jobs, counts, ..Ended::default() }
     }
 }
 
@@ -195,18 +201,8 @@ struct Go {
     alone: bool,
 }
 
-/// Message of a job whose session is open, or could not be opened.
-struct Ready {
-    outcome: Result<Canceller, TargetError>,
-    /// The job's thread in the operating system.
-    thread: u32,
-}
-
-impl Ready {
-    fn new(outcome: Result<Canceller, TargetError>) -> Ready {
-        Ready { outcome, thread: nix::unistd::gettid().as_raw().unsigned_abs() }
-    }
-}
+/// Message of a job, in this thread of the operating system, whose session is open, or could not be opened.
+type Ready = (u32, Result<Canceller, TargetError>);
 
 /// Counts a job as ended when it is dropped, also by a panic.
 struct Ending<'a>(&'a AtomicU32);
@@ -221,15 +217,15 @@ impl Drop for Ending<'_> {
 fn job(job: u32, request: &Request, shared: &Shared, ready: Sender<Ready>, go: &Receiver<Go>) -> JobResult {
     let _ending = Ending(&shared.ended);
     let never = || JobResult::ended("the job never started");
-    let number = request.number(job);
+    let (number, thread) = (request.number(job), nix::unistd::gettid().as_raw().unsigned_abs());
     let session = match JobSession::open(request, number) {
         Ok(session) => session,
         Err(e) => {
-            let _ = ready.send(Ready::new(Err(e)));
+            let _ = ready.send((thread, Err(e)));
             return never();
         }
     };
-    let _ = ready.send(Ready::new(Ok(session.canceller())));
+    let _ = ready.send((thread, Ok(session.canceller())));
     // So that the crew knows that all have said something.
     drop(ready);
     // No timing: another session could not be opened, or the user interrupted.
@@ -259,7 +255,7 @@ impl JobSession {
         Ok(match request.driver {
             Driver::Client => {
                 let session = client_session(request, job)?;
-                let canceller = CurrentCanceller::new(session.canceller());
+                let canceller = CurrentCanceller::new(session.canceller().into());
                 JobSession::Client(session, request.work.stream(job)?, canceller)
             }
             Driver::Database => {
@@ -270,7 +266,7 @@ impl JobSession {
 
     fn canceller(&self) -> Canceller {
         match self {
-            JobSession::Client(.., current) => current.canceller(),
+            JobSession::Client(.., current) => canceller_of(current),
             JobSession::Database(s) => s.canceller(),
         }
     }

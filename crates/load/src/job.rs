@@ -59,7 +59,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// For a window of `window_ns`.
     pub fn new(window_ns: u64, open_loop: bool) -> Tally {
         let steps = window_ns.div_ceil(course_step_ns(window_ns)) as usize;
         Tally { per_step: vec![0; steps], response: open_loop.then(Latencies::new), ..Tally::default() }
@@ -90,13 +89,11 @@ impl Tally {
         all.iter_mut().zip(theirs).for_each(|(all, theirs)| all.merge(theirs));
     }
 
-    /// Adds a transaction time of kind number `kind`.
     pub(crate) fn record_kind(&mut self, kind: usize, ns: u64) {
         self.kinds.resize_with(self.kinds.len().max(kind + 1), Latencies::new);
         self.kinds[kind].record(ns);
     }
 
-    /// Adds all of `other`.
     pub fn merge(&mut self, other: &Tally) {
         self.transaction.merge(&other.transaction);
         self.commit.merge(&other.commit);
@@ -220,7 +217,6 @@ pub fn tps<'a>(jobs: impl IntoIterator<Item = &'a JobResult>, schedule: &Schedul
 
 /// Where a job writes down what it does.
 pub struct Books<'a> {
-    /// Figures of the job alone.
     pub job: JobResult,
     pub(crate) tally: Held<'a>,
     /// The part of the window that is under way, with the times in it: see [`Shared::parts`].

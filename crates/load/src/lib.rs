@@ -99,7 +99,7 @@ pub enum TestError {
     Thread { job: u32, source: std::io::Error },
 }
 
-/// The jobs of a test with open sessions. In other processes, they end if this is dropped.
+/// The jobs of a test with open sessions. They end if this is dropped.
 pub trait RunningJobs {
     /// Threads of this process that run them; none if they are in other processes.
     fn tasks(&self) -> &[u32] {
@@ -130,7 +130,6 @@ pub trait RunningJobs {
 /// Results of all jobs of a test.
 #[derive(Default)]
 pub struct Ended {
-    /// Counts of each part of the jobs.
     pub tallies: Vec<Tally>,
     /// Each job, in the order of their numbers; times are on the clock of this machine.
     pub jobs: Vec<JobResult>,
@@ -171,17 +170,13 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let helpers = || observer.session_tasks().ids;
     let meter = CostMeter::new(whose(request, &server, sessions.as_ref(), helpers), request.perf_events);
     let around = hooks.counts().then_some((&server, &meter));
-    if let Err(e) = hooks.start(request, &shared) {
-        crew.end(Counts::default(), &mut || ());
-        return Err(e.into());
-    }
+    hooks.start(request, &shared)?;
 
     let start_ns = now_ns() + crew.lead_ns().max(START_DELAY.as_nanos() as u64);
     let timing = Timing { start_ns, window_ns: (request.duration_s * 1e9) as u64 };
     crew.start(timing);
     if let Some(why) = wait_started(&shared, &*crew) {
         let _ = shared.cut.set(why.to_string());
-        crew.end(Counts::default(), &mut || ());
         return Err(TestError::Target(why));
     }
     let mut watch = Watch::new(&shared, start_ns, tick);
@@ -202,26 +197,15 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
         crew.set_window(schedule);
         let opened_at = SystemTime::now() + Duration::from_nanos(open_ns.saturating_sub(now_ns()));
         let config = sampler_config(request, &schedule, Tasks::own(threads.clone()), sessions.clone());
-        let sampler = match Sampler::start(config, source) {
-            Ok(s) => s,
-            Err(e) => {
-                crew.end(Counts::default(), &mut || ());
-                return Err(TestError::Counters(e.to_string()));
-            }
-        };
+        let sampler = Sampler::start(config, source).map_err(|e| TestError::Counters(e.to_string()))?;
         watch.recent = Some(sampler.recent());
         let may_repeat = request.may_repeat_window() && shared.has_window_left();
         let is_repeated = || may_repeat && hooks.opens_again();
         let readings = match watch_window(&schedule, &mut watch, &sampler, around, is_repeated) {
             Ok(Some(readings)) => Ok(readings),
             Ok(None) => {
-                source = match sampler.finish().source {
-                    Some(source) => source,
-                    None => {
-                        crew.end(Counts::default(), &mut || ());
-                        return Err(TestError::Counters(SILENT_SOURCE.to_owned()));
-                    }
-                };
+                let silent = || TestError::Counters(SILENT_SOURCE.to_owned());
+                source = sampler.finish().source.ok_or_else(silent)?;
                 open_ns = watch.hold_again(hooks);
                 continue;
             }

@@ -1,7 +1,6 @@
 //! Limits of the operating system on this process's jobs: a thread for each, and an open file for each session on a server.
 //! It is asked before anything is started: with thousands of jobs, the one that is refused is found late.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use loadline_database::machine::allow_open_files;
@@ -19,7 +18,11 @@ const MAPPINGS: u64 = 4;
 
 /// A limit of the operating system that jobs would exceed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{jobs} jobs need {need} {}, and {left} are left: run fewer jobs or raise the limit ({which})", self.which.things())]
+#[error(
+    "{jobs} jobs need {need} {}, and {left} are left: run fewer jobs or raise the limit ({})",
+    self.which.words().0,
+    self.which.words().1
+)]
 pub struct Limit {
     pub jobs: u32,
     pub need: u64,
@@ -40,25 +43,17 @@ pub enum Which {
 }
 
 impl Which {
-    fn things(&self) -> &'static str {
-        match self {
-            Which::OpenFiles => "open files",
-            Which::MaxMapCount => "memory mappings",
-            _ => "threads",
-        }
-    }
-}
-
-impl fmt::Display for Which {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Which::OpenFiles => f.write_str("ulimit -Hn"),
-            Which::ThreadsMax => f.write_str("sysctl kernel.threads-max"),
-            Which::PidMax => f.write_str("sysctl kernel.pid_max"),
-            Which::MaxMapCount => f.write_str("sysctl vm.max_map_count"),
-            Which::UserThreads => f.write_str("ulimit -Hu"),
-            Which::ControlGroup(folder) => write!(f, "{}/pids.max", folder.display()),
-        }
+    /// What it limits, and its name.
+    fn words(&self) -> (&'static str, String) {
+        let (things, name) = match self {
+            Which::OpenFiles => ("open files", "ulimit -Hn"),
+            Which::ThreadsMax => ("threads", "sysctl kernel.threads-max"),
+            Which::PidMax => ("threads", "sysctl kernel.pid_max"),
+            Which::MaxMapCount => ("memory mappings", "sysctl vm.max_map_count"),
+            Which::UserThreads => ("threads", "ulimit -Hu"),
+            Which::ControlGroup(folder) => return ("threads", format!("{}/pids.max", folder.display())),
+        };
+        (things, name.to_owned())
     }
 }
 
@@ -169,7 +164,7 @@ mod tests {
             let limit = Limit { jobs, need: left + each, left, which };
             assert_eq!(first(jobs).as_ref(), Some(&limit));
             let (text, left) = (limit.to_string(), left.to_string());
-            assert!(text.contains(&left) && text.contains(&limit.which.to_string()), "{text}");
+            assert!(text.contains(&left) && text.contains(&limit.which.words().1), "{text}");
         }
         put(&format!("{cgroup}/a/b/pids.current"), "2950\n");
         assert_eq!(first(1).map(|limit| limit.left), Some(50));

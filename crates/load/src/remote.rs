@@ -30,7 +30,6 @@ pub trait RemoteJobs: Send + Sync {
 pub struct OwnCommits(pub [Vec<u64>; 5]);
 
 impl OwnCommits {
-    /// Adds those of another process.
     pub fn merge(&mut self, other: &OwnCommits) {
         for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
             mine.resize(mine.len().max(theirs.len()), 0);

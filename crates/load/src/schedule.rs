@@ -11,7 +11,6 @@ use loadline_storage::now_ns;
 
 /// Time between two counts, ns. In-database jobs publish as often while the window is pending.
 pub const STEP_NS: u64 = SHORT_SLICE_NS;
-/// A second, ns.
 pub const SECOND_NS: u64 = 1_000_000_000;
 /// A window shorter than this, ns, has a course by [`STEP_NS`].
 const SHORT_WINDOW_NS: u64 = 20 * SECOND_NS;
@@ -36,7 +35,6 @@ impl Schedule {
         Schedule { start_ns, open_ns: u64::MAX, close_ns: u64::MAX }
     }
 
-    /// Whether the window has not been set yet.
     pub fn is_pending(&self) -> bool {
         self.open_ns == u64::MAX
     }
@@ -46,7 +44,6 @@ impl Schedule {
         self.close_ns.saturating_sub(self.open_ns)
     }
 
-    /// Length of the window, s.
     pub fn window_s(&self) -> f64 {
         self.window_ns() as f64 / 1e9
     }
@@ -74,7 +71,6 @@ impl Schedule {
     /// End of an in-database slice that begins at `now_ns`: the next whole second counted from the window start, or
     /// window start or window end, whichever is first.
     pub fn slice_end(&self, now_ns: u64) -> u64 {
-        const SECOND: u64 = 1_000_000_000;
         if self.is_pending() {
             // At common times, so that counts taken between them hold the same slices of all jobs.
             let slices = now_ns.saturating_sub(self.start_ns) / SHORT_SLICE_NS + 1;
@@ -84,10 +80,10 @@ impl Schedule {
             return now_ns + SHORT_SLICE_NS;
         }
         let bound = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
-        let phase = self.open_ns % SECOND;
+        let phase = self.open_ns % SECOND_NS;
         // Next time that is a whole number of seconds from the window start.
-        let next = (now_ns + SECOND - phase) / SECOND * SECOND + phase;
-        let next = if next <= now_ns { next + SECOND } else { next };
+        let next = (now_ns + SECOND_NS - phase) / SECOND_NS * SECOND_NS + phase;
+        let next = if next <= now_ns { next + SECOND_NS } else { next };
         next.min(bound)
     }
 }
@@ -144,7 +140,6 @@ pub struct Progress {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reported {
     pub completed: u64,
-    /// The time, ns.
     pub at_ns: u64,
 }
 
@@ -161,7 +156,6 @@ impl Progress {
         self.set(completed);
     }
 
-    /// The job's count.
     pub fn get(&self) -> u64 {
         self.completed.load(Ordering::Relaxed)
     }
@@ -174,7 +168,6 @@ impl Progress {
 }
 
 impl Shared {
-    /// For `jobs` jobs.
     pub fn new(jobs: u32, interrupted: Arc<AtomicBool>) -> Shared {
         Shared { progress: (0..jobs).map(|_| Progress::default()).collect(), interrupted, ..Shared::default() }
     }
@@ -184,7 +177,6 @@ impl Shared {
         Shared { first_job, ..Shared::new(jobs, interrupted) }
     }
 
-    /// Length of a part of the window, ns.
     #[inline]
     pub fn part_ns(&self, schedule: &Schedule) -> u64 {
         schedule.window_ns().div_ceil(self.parts.len().max(1) as u64).max(1)
@@ -206,12 +198,10 @@ impl Shared {
         self.progress.len() as u32
     }
 
-    /// Whether a job has ended.
     pub fn any_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether all jobs have ended.
     pub fn all_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed) >= self.jobs()
     }
@@ -249,7 +239,6 @@ impl Shared {
         self.window().copied().filter(|next| next.open_ns > schedule.open_ns)
     }
 
-    /// Transactions completed so far by all jobs.
     pub fn completed(&self) -> u64 {
         self.progress.iter().map(Progress::get).sum()
     }

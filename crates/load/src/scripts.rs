@@ -39,11 +39,10 @@ pub struct ScriptJob {
     client: Client,
     mixed: bool,
     sent: TextDone,
-    commits: u64,
-    statements: u64,
+    /// Since it was last taken, in whichever part of the test.
+    did: Scripted,
     /// Starts and ends of its sleeps, ns.
     slept: Vec<[u64; 2]>,
-    uncertain: Option<String>,
 }
 
 impl ScriptJob {
@@ -51,9 +50,8 @@ impl ScriptJob {
     pub fn new(work: &Work, job: u32, jobs: u32) -> Option<ScriptJob> {
         let scripts = work.workload.scripts.as_ref()?;
         let client = scripts.mix.client(job, jobs, work.draws, work.params.get(SCALE));
-        let sent = TextDone::default();
         let mixed = scripts.mix.scripts().count() > 1;
-        Some(ScriptJob { client, mixed, sent, commits: 0, statements: 0, slept: Vec::new(), uncertain: None })
+        Some(ScriptJob { client, mixed, sent: TextDone::default(), did: Scripted::default(), slept: Vec::new() })
     }
 
     /// Runs a script from its start to its end.
@@ -74,11 +72,10 @@ impl ScriptJob {
                         Some(Gather::All(_)) => Results::All,
                     };
                     let sent = session.send_text(&sql, results, &mut self.sent);
-                    self.statements += 1;
-                    self.commits += std::mem::take(&mut self.sent.commits);
-                    if let Some(statement) = self.sent.uncertain.take() {
-                        self.uncertain.get_or_insert(statement);
-                    }
+                    self.did.statements += 1;
+                    self.did.commits_total += std::mem::take(&mut self.sent.commits);
+                    let uncertain = self.sent.uncertain.take();
+                    self.did.uncertain = self.did.uncertain.take().or(uncertain);
                     sent.map_err(|e| e.at(&self.client.place()))?;
                     if let Some(keep) = keep {
                         self.keep(&keep)?;
@@ -101,11 +98,9 @@ impl ScriptJob {
     pub(crate) fn take(&mut self, schedule: &Schedule, end_ns: u64) -> Scripted {
         let counts = schedule.counts(end_ns);
         let sleeping_ns = self.slept.drain(..).map(|[began, ended]| schedule.part_inside(began, ended)).sum();
-        let (commits_total, statements) = (std::mem::take(&mut self.commits), std::mem::take(&mut self.statements));
+        let did = std::mem::take(&mut self.did);
         let inside = |n: u64| if counts { n } else { 0 };
-        let uncertain = self.uncertain.take();
-        let (commits, statements) = (inside(commits_total), inside(statements));
-        Scripted { commits, commits_total, statements, sleeping_ns, uncertain }
+        Scripted { commits: inside(did.commits_total), statements: inside(did.statements), sleeping_ns, ..did }
     }
 
     /// The number of the script that it ran last; `None` if there is one.

@@ -15,7 +15,7 @@ use loadline_model::format::counted;
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, Outcome, column};
 
-use crate::evidence::{Evidence, Proof, excused};
+use crate::evidence::{Evidence, Proof};
 use crate::figures::counters::{Completed, Counters};
 use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, comparable_commits, engines_elsewhere};
 use crate::figures::nodes::{self, FailedCommits, NodeCommits};
@@ -78,12 +78,8 @@ pub(crate) fn consistency(conditions: &[(String, Result<Option<i64>, String>)]) 
     }
 }
 
-/// All jobs must have run through the window and completed transactions in it.
-pub(crate) fn window(e: &Evidence<'_>) -> Verdict {
-    with_full_disk(e, check_window(e.measured))
-}
-
-fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
+/// With what helps against a full disk, if that is why it failed.
+pub(crate) fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
     if let Some(advice) = e.full_disk.as_ref()
         && verdict.outcome == Outcome::Failed
     {
@@ -94,10 +90,11 @@ fn with_full_disk(e: &Evidence<'_>, mut verdict: Verdict) -> Verdict {
 
 /// Whether the jobs failed: too many transactions ended with an error, or the window was not full.
 pub(crate) fn have_failed(measured: &Measured) -> bool {
-    [check_window(measured), check_errors(&measured.merged)].iter().any(|check| check.outcome == Outcome::Failed)
+    [window(measured), errors(&measured.merged)].iter().any(|check| check.outcome == Outcome::Failed)
 }
 
-pub(crate) fn check_window(measured: &Measured) -> Verdict {
+/// All jobs must have run through the window and completed transactions in it.
+pub(crate) fn window(measured: &Measured) -> Verdict {
     let Measured { schedule, jobs, merged, .. } = measured;
     if let Some((job, text)) = jobs.iter().enumerate().find_map(|(i, j)| j.lost.as_ref().map(|t| (i, t))) {
         let n = jobs.iter().filter(|j| j.lost.is_some()).count();
@@ -130,11 +127,7 @@ pub(crate) fn check_window(measured: &Measured) -> Verdict {
 }
 
 /// Few transactions may have failed.
-pub(crate) fn errors(e: &Evidence<'_>) -> Verdict {
-    with_full_disk(e, check_errors(e.merged()))
-}
-
-fn check_errors(merged: &Tally) -> Verdict {
+pub(crate) fn errors(merged: &Tally) -> Verdict {
     let (errors, done) = (merged.errors as f64, merged.transaction.count() as f64);
     let again = merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
     let first = merged.error_texts.keys().next().map_or(String::new(), |t| format!("{again}; one of them: {t}"));
@@ -267,12 +260,10 @@ pub(crate) fn grown(proof: &Proof) -> Result<i64, Verdict> {
     }
 }
 
-/// Commits that wait need syncs.
+/// Commits that wait need syncs: one sync makes at most one commit of each job durable. Commits and syncs near window start and window
+/// end may be on either side of a snapshot. Of a cluster each node must have synced for its own jobs; it also syncs what it applies of
+/// others, so that its bound is a loose one.
 pub(crate) fn commits_per_sync(e: &Evidence<'_>) -> Verdict {
-    excused(check_syncs(e), e.excuses.commits.as_ref())
-}
-
-fn check_syncs(e: &Evidence<'_>) -> Verdict {
     if e.merged().scripted.is_some() {
         return not_made("whether a script's commit writes is not known to its client");
     }
@@ -282,30 +273,38 @@ fn check_syncs(e: &Evidence<'_>) -> Verdict {
     let Some(syncs) = e.grown(counter::REDO_SYNCS) else {
         return not_made(e.missing(SYNCS_NOT_COUNTED));
     };
-    let nodes = nodes::commits(e);
-    if !nodes.is_empty() {
-        return check_syncs_of(e, &nodes);
+    let (nodes, share) = (nodes::commits(e), e.writing_share());
+    let whole = [NodeCommits { node: None, jobs: e.measured.jobs.len(), commits: compared_commits(e), syncs }];
+    let (mut said, mut broken) = (Vec::new(), Vec::new());
+    for NodeCommits { node, jobs, commits: all, syncs } in if nodes.is_empty() { &whole[..] } else { &nodes } {
+        let (commits, name) = (writing(e, *all), node.map(|n| format!("node {n}")));
+        let ratio = if *syncs > 0.0 { commits / syncs } else { f64::INFINITY };
+        let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
+        let of_node = name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+        said.push(format!(
+            "{of_node}{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {}: {jobs})",
+            counted(*jobs, "job")
+        ));
+        if commits > (syncs + 2.0) * *jobs as f64 * 1.01 + e.late_share() * commits {
+            broken.push(name.map_or(String::new(), |name| format!(" at {name}")));
+        }
     }
-    // The database also counts commits of background workers, which need no sync.
-    let all = match (e.completed(), comparable_commits(e)) {
+    let detail = said.join("; ");
+    if !broken.is_empty() {
+        return failed(format!("{detail}: commits{} did not wait until they were durable", broken.join(" and")));
+    }
+    passed(detail)
+}
+
+/// Commits of the jobs between the snapshots. The database also counts those of background workers, which need no sync.
+fn compared_commits(e: &Evidence<'_>) -> f64 {
+    match (e.completed(), comparable_commits(e)) {
         (Some(Completed { count, uncertain }), Some(counted)) => counted.min(count + uncertain),
         (Some(Completed { count, .. }), None) => count,
         // Others' reads are commits as well, and need no sync.
         (None, Some(counted)) => counted.min(e.transactions() + e.jobs()),
         (None, None) => e.transactions(),
-    };
-    let (jobs, share) = (e.jobs(), e.writing_share());
-    let (commits, allowed_commits) = (writing(e, all), allowed_commits(e, writing(e, all), syncs, jobs));
-    let ratio = if syncs > 0.0 { commits / syncs } else { f64::INFINITY };
-    let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
-    let detail = format!(
-        "{commits} commits{of} and {syncs} syncs of the log: {ratio:.2} commits per sync (allowed with {}: {jobs})",
-        counted(e.measured.jobs.len(), "job")
-    );
-    if commits > allowed_commits {
-        return failed(format!("{detail}: commits did not wait until they were durable"));
     }
-    passed(detail)
 }
 
 /// Lower bound of the writing transactions among `all`: read-only ones need no sync. If transactions are drawn at random, their
@@ -315,48 +314,12 @@ fn writing(e: &Evidence<'_>, all: f64) -> f64 {
     (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round()
 }
 
-/// One sync makes at most one commit of each job durable. Commits and syncs near window start and window end may be on either
-/// side of a snapshot.
-fn allowed_commits(e: &Evidence<'_>, commits: f64, syncs: f64, jobs: f64) -> f64 {
-    (syncs + 2.0) * jobs * 1.01 + e.late_share() * commits
-}
-
-/// Syncs of each node make commits of its own jobs durable. It also syncs what it applies of others, so that its bound is a loose
-/// one.
-fn check_syncs_of(e: &Evidence<'_>, nodes: &[NodeCommits]) -> Verdict {
-    let mut said = Vec::new();
-    let mut broken = Vec::new();
-    for node in nodes {
-        let (commits, jobs) = (writing(e, node.commits), node.jobs as f64);
-        let ratio = if node.syncs > 0.0 { commits / node.syncs } else { f64::INFINITY };
-        said.push(format!(
-            "node {}: {commits} commits and {} syncs of its log, {ratio:.2} per sync (allowed with {}: {jobs})",
-            node.node,
-            node.syncs,
-            counted(node.jobs, "job")
-        ));
-        if commits > allowed_commits(e, commits, node.syncs, jobs) {
-            broken.push(format!("node {}", node.node));
-        }
-    }
-    let detail = said.join("; ");
-    if !broken.is_empty() {
-        let broken = broken.join(" and ");
-        return failed(format!("{detail}: commits at {broken} did not wait until they were durable"));
-    }
-    passed(detail)
-}
-
 /// Transactions must write the redo that the workload is defined with.
 pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Verdict {
-    excused(check_redo(e, figures.figure(column::REDO_BYTES_PER_TX)), e.excuses.redo.as_ref())
-}
-
-fn check_redo(e: &Evidence<'_>, seen: Option<f64>) -> Verdict {
     let Some(size) = e.work().workload.redo else {
         return not_made("the workload is not defined by its redo");
     };
-    let Some(seen) = seen else {
+    let Some(seen) = figures.figure(column::REDO_BYTES_PER_TX) else {
         return not_made(e.missing("the target does not count its redo"));
     };
     let kib = |bytes: f64| bytes / 1024.0;

@@ -11,7 +11,7 @@ use loadline_database::{Target, TargetError, Work};
 use loadline_load::{JobResult, Measured, Request, Shared, Tally};
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Column, Manifest, Note, Outcome, TestRecord};
+use loadline_model::{Manifest, Note, Outcome, TestRecord};
 use loadline_workload::{Commit, Program, RowCount, Step};
 
 use crate::figures::counters::{Completed, Counters};
@@ -96,12 +96,7 @@ pub(crate) trait Instrument {
 }
 
 /// The instruments of one test; by default none, and no column is that of one.
-#[derive(Default)]
-pub(crate) struct Instruments {
-    pub(crate) all: Vec<Box<dyn Instrument>>,
-    /// Columns of other instruments, and why they are empty.
-    pub(crate) absent: Vec<(&'static [&'static Column], &'static str)>,
-}
+pub(crate) type Instruments = Vec<Box<dyn Instrument>>;
 
 impl<'a> RunContext<'a> {
     /// A single test outside a run: no limits, no earlier tests.
@@ -126,7 +121,7 @@ impl<'a> Jobs<'a> {
     pub(crate) fn from(request: &Request, measured: &'a Measured) -> Jobs<'a> {
         let counters = Counters::new(request, measured);
         let rates = measured.readings.at_start.system.rates_until(&measured.readings.at_end.system);
-        Jobs { measured, rates, counters, instruments: Instruments::default(), lost_nodes: &[], full_disk: None }
+        Jobs { measured, rates, counters, instruments: Vec::new(), lost_nodes: &[], full_disk: None }
     }
 }
 
@@ -180,7 +175,7 @@ impl<'a> Evidence<'a> {
 
     /// Why a figure is missing: its counters could not be read, or else `why`.
     pub(crate) fn missing(&self, why: &str) -> String {
-        self.measured.readings.unread().unwrap_or_else(|| why.to_owned())
+        self.counters.as_ref().err().map_or(why, String::as_str).to_owned()
     }
 
     /// Transactions that the jobs completed between the database's snapshots, if the snapshots have their count.

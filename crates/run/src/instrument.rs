@@ -15,9 +15,9 @@ mod visible;
 mod workers;
 
 use std::thread::{Builder, JoinHandle};
-use std::time::Duration;
 
 use loadline_database::TargetError;
+use loadline_load::schedule::sleep_until;
 use loadline_load::{Schedule, Shared};
 use loadline_model::{Column, Plan};
 use loadline_storage::now_ns;
@@ -44,39 +44,24 @@ struct Kind {
     absent: &'static str,
 }
 
-impl Instruments {
-    /// The instruments that `workload` lists, that of a run of levels, and what `plan` asks for.
-    pub(crate) fn listed_by(workload: &Workload, levels: Option<Levels>, plan: &Plan) -> Instruments {
-        let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
-        let of_run = [
-            (boxed(levels), levels::COLUMNS, levels::ABSENT),
-            (boxed(plan.aging().then(Aging::default)), aging::COLUMNS, aging::ABSENT),
-            (boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())), identical::COLUMNS, identical::ABSENT),
-        ];
-        let mut instruments = Instruments::default();
-        for (made, columns, why) in of_workload.into_iter().chain(of_run) {
-            match made {
-                Some(instrument) => instruments.all.push(instrument),
-                None => instruments.absent.push((columns, why)),
-            }
-        }
-        instruments
-    }
+/// The instruments that `workload` lists, that of a run of levels, and what `plan` asks for.
+pub(crate) fn listed_by(workload: &Workload, levels: Option<Levels>, plan: &Plan) -> Instruments {
+    let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
+    let of_run = [
+        (boxed(levels), levels::COLUMNS, levels::ABSENT),
+        (boxed(plan.aging().then(Aging::default)), aging::COLUMNS, aging::ABSENT),
+        (boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())), identical::COLUMNS, identical::ABSENT),
+    ];
+    let all = of_workload.into_iter().chain(of_run);
+    all.map(|(made, columns, why)| made.unwrap_or_else(|| Box::new(Absent(columns, why)))).collect()
+}
 
-    /// See [`Instrument::forget`].
-    pub(crate) fn forget(&mut self) {
-        self.all.iter_mut().for_each(|i| i.forget());
-    }
+/// Columns of an instrument that the test does not have, and why they are empty.
+struct Absent(&'static [&'static Column], &'static str);
 
-    /// See [`Instrument::follows_window`].
-    pub(crate) fn follow_window(&self) -> bool {
-        self.all.iter().any(|i| i.follows_window())
-    }
-
-    /// See [`Instrument::report`]; with the reasons why columns of other instruments are empty.
-    pub(crate) fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        self.absent.iter().for_each(|(columns, why)| test.set_all_absent(columns, why));
-        self.all.iter().for_each(|i| i.report(e, test));
+impl Instrument for Absent {
+    fn report(&self, _: &Evidence<'_>, test: &mut Test) {
+        test.set_all_absent(self.0, self.1);
     }
 }
 
@@ -84,31 +69,46 @@ fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instru
     instrument.map(|of| Box::new(of) as Box<dyn Instrument>)
 }
 
-fn beside_jobs<T: Send + 'static>(
-    name: &str,
-    run: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, TargetError> {
-    let failed = |e| TargetError::Local(format!("no thread could be started for the {name}: {e}"));
-    Builder::new().name(name.to_owned()).spawn(run).map_err(failed)
+/// What an instrument does beside the jobs, in a thread of its own.
+struct Beside<T> {
+    thread: Option<JoinHandle<Result<T, String>>>,
+    /// What came of it, or why nothing has.
+    outcome: Result<T, String>,
 }
 
-fn outcome<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
-    thread.join().unwrap_or_else(|_| Err("its thread crashed".to_owned()))
+impl<T: Send + 'static> Beside<T> {
+    fn not_started(why: &str) -> Beside<T> {
+        Beside { thread: None, outcome: Err(why.to_owned()) }
+    }
+
+    fn start(
+        &mut self,
+        name: &str,
+        run: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<(), TargetError> {
+        let failed = |e| TargetError::Local(format!("no thread could be started for the {name}: {e}"));
+        self.thread = Some(Builder::new().name(name.to_owned()).spawn(run).map_err(failed)?);
+        Ok(())
+    }
+
+    /// Waits for its end.
+    fn join(&mut self) {
+        let crashed = |_| Err("its thread crashed: this is a bug in loadline, please report it".to_owned());
+        if let Some(thread) = self.thread.take() {
+            self.outcome = thread.join().unwrap_or_else(crashed);
+        }
+    }
 }
 
 /// Waits until a moment of the window, once that is known.
 fn wait_until(shared: &Shared, moment: impl Fn(&Schedule) -> u64) -> Result<(), String> {
     const LOOK_NS: u64 = 20_000_000;
-    loop {
-        let left_ns = shared.window().map_or(LOOK_NS, |window| moment(window).saturating_sub(now_ns()));
-        if left_ns == 0 {
-            return Ok(());
-        }
-        if shared.stopped() {
-            return Err("the test ended earlier".to_owned());
-        }
-        std::thread::sleep(Duration::from_nanos(left_ns.min(LOOK_NS)));
+    while shared.window().is_none() && !shared.stopped() {
+        sleep_until(now_ns() + LOOK_NS, shared);
     }
+    let moment_ns = shared.window().map_or(u64::MAX, moment);
+    sleep_until(moment_ns, shared);
+    if now_ns() >= moment_ns { Ok(()) } else { Err("the test ended earlier".to_owned()) }
 }
 
 #[cfg(test)]

@@ -50,7 +50,8 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
     let seen = e.seen;
     let started_at = rfc3339(seen.opened_at);
     let record = TestRecord { started_at, kpis: Vec::new(), ..record };
-    let snapshots = [("before", seen.all.open), ("open", seen.scan.open), ("close", seen.scan.close)];
+    let ([before, _], [open, close]) = (seen.all, seen.scan);
+    let snapshots = [("before", before), ("open", open), ("close", close)];
     TestOutput {
         record,
         histograms: vec![("transaction".to_owned(), seen.transaction), ("commit".to_owned(), seen.commit)],

@@ -1,10 +1,11 @@
 //! The lists of functions that make a test of its evidence. Each reads the evidence and what the functions before it made, and adds
 //! figures (a value or a reason), checks and notes. Nothing is changed later: the order of a list is the order in the record.
 
+use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId as Id, Detail};
 
 use crate::checks::{self, disturbance as others, load, processes, redo_on_device, settings, steady};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, excused};
 use crate::figures::{
     self, blocks, cost, database, disturbance, log_switches, machine, nodes, populations, shares, slow, volume,
 };
@@ -28,7 +29,7 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.add(Detail::Nodes, nodes::of_each(e)),
     |e, t| t.add(Detail::Populations, populations::of_each(e.request, e.measured)),
     |e, t| t.add(Detail::Kinds, populations::of_each_kind(e.request, e.measured)),
-    processes::figures,
+    |e, t| t.add(Detail::Agents, e.measured.elsewhere.processes.iter().map(AgentFigures::stored).collect()),
     disturbance::figures,
     cost::figures,
     cost::proxy,
@@ -41,31 +42,31 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
 /// first.
 pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::CommitsNode, nodes::lost(e.lost_nodes)),
-    processes::windows,
-    nodes::members,
-    |e, t| e.instruments.all.iter().for_each(|of| of.reasons_first(t)),
-    |e, t| t.check(Id::Window, checks::window(e)),
-    |e, t| t.check(Id::Errors, checks::errors(e)),
+    |e, t| t.check(Id::Agents, processes::common_window(&e.measured.elsewhere.processes)),
+    |e, t| t.check(Id::Cluster, nodes::membership(e.measured)),
+    |e, t| e.instruments.iter().for_each(|of| of.reasons_first(t)),
+    |e, t| t.check(Id::Window, checks::with_full_disk(e, checks::window(e.measured))),
+    |e, t| t.check(Id::Errors, checks::with_full_disk(e, checks::errors(e.merged()))),
     |e, t| t.check(Id::Counters, checks::reset(e)),
     |e, t| t.check(Id::CommitsDatabase, checks::all_commits(e)),
     |e, t| t.check(Id::CommitsWindow, checks::window_commits(e)),
     |e, t| t.check(Id::WorkEvidence, checks::work_evidence(e)),
     |e, t| t.check(Id::Kinds, populations::kinds_are_all(e)),
     |e, t| t.check(Id::LittlesLaw, load::littles_law(e)),
-    |e, t| t.check(Id::CommitsPerSync, checks::commits_per_sync(e)),
-    |e, t| t.check(Id::RedoSize, checks::redo_size(e, t)),
+    |e, t| t.check(Id::CommitsPerSync, excused(checks::commits_per_sync(e), e.excuses.commits.as_ref())),
+    |e, t| t.check(Id::RedoSize, excused(checks::redo_size(e, t), e.excuses.redo.as_ref())),
     |e, t| t.check(Id::ClientCpu, checks::client_cpu(e, t)),
     |e, t| t.check(Id::Rate, load::rate(e)),
     |e, t| t.check(Id::ThinkTime, load::think_time(e)),
     |e, t| t.check(Id::Consistency, checks::consistency(&e.proof.consistency)),
     |e, t| t.check(Id::RowsRead, checks::rows_read(e)),
     |e, t| t.check(Id::ReadOnly, checks::read_only(e)),
-    processes::links,
+    |e, t| t.check(Id::AgentsNetwork, processes::network(&e.measured.elsewhere.processes)),
     |e, t| t.check(Id::WarmUp, steady::warm_up(&e.measured.warmup)),
     |e, t| t.check(Id::Steady, steady::window(e.request, e.measured)),
     |e, t| t.check(Id::CommitsNode, nodes::commits_of_each(e.request, e.measured)),
     window_length::notes,
-    |e, t| e.instruments.report(e, t),
+    |e, t| e.instruments.iter().for_each(|of| of.report(e, t)),
     |e, t| around(e, t),
 ];
 

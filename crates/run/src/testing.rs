@@ -19,7 +19,6 @@ use crate::{make_plan, planfile};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// The plan of a plan file with this text.
 pub(crate) fn planned(text: &str) -> Plan {
     make_plan(&planfile::parse(text).unwrap()).unwrap()
 }
@@ -28,7 +27,6 @@ pub(crate) fn target(url: &str, dir: &Path) -> Box<dyn Target> {
     open(&OpenRequest::new(url, dir.to_owned())).unwrap()
 }
 
-/// SQLite in `dir`.
 pub(crate) fn sqlite(dir: &Path) -> Box<dyn Target> {
     target(&format!("sqlite:{}", dir.join("x.db").display()), dir)
 }

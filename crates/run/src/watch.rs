@@ -84,16 +84,15 @@ pub fn watch(
     add_storage(&mut info);
     let views = ReadViews::new(target);
     let observer = target.observer_of(Scope::All)?;
+    begin();
     let mut config = SamplerConfig::new(now_ns());
     let device = |role| info.device(role).map(str::to_owned);
     config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };
     (config.disk, config.data_disk) = (device("log"), device("data"));
     let lost = Arc::new(AtomicBool::new(false));
     let sampler = Sampler::start(config, Box::new(Watching(observer, Arc::clone(&lost))))?;
-    begin();
     let taken_at = SystemTime::now();
     let open = sampler.reading("open")?;
-    sampler.align(open.system.at_ns);
     let end_ns = open.system.at_ns + (seconds * 1e9) as u64;
     while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !lost.load(Ordering::Relaxed) {
         std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));

@@ -18,7 +18,6 @@ const UNSEEN: f64 = 0.05;
 /// Bytes by which a write call may dirty more than it passes: the rest of its first and of its last page.
 const CALL_BYTES: f64 = 8192.0;
 
-/// Why the cost of the database is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CostUnknown {
     #[error("there is no database whose cost could be measured")]
@@ -42,7 +41,6 @@ pub enum Whose {
     /// The processes of a server on this machine.
     Server(Server),
     Threads(Tasks),
-    /// Nobody's.
     None(CostUnknown),
 }
 

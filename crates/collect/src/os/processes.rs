@@ -205,13 +205,11 @@ impl Processes {
         Ok(Processes(all))
     }
 
-    /// The process `id`, its parent, and so on.
     fn ancestors(&self, id: u32) -> impl Iterator<Item = u32> {
         let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
         std::iter::successors(Some(id), parent).take(self.0.len())
     }
 
-    /// The processes of `server`, by id.
     pub(super) fn of_server(&self, server: &Server) -> Vec<(u32, &Process)> {
         let is_server = |id: u32| self.whose(id, &[], server) == Whose::Server;
         self.0.iter().map(|(id, process)| (*id, process)).filter(|(id, _)| is_server(*id)).collect()
@@ -405,29 +403,24 @@ mod tests {
         let base = [(1, 0, "init", 0, 0), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)];
         let a = table(&[&base[..], &[(12, 10, "sh", 0, 0), (11, 12, "cc", 300, 0)]].concat());
         let b = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50 + 330 + 80), (20, 1, "loadline", 0, 0)]);
-        let used = a.used_until(&b, &[20], &Server::Inside);
-        assert!((used.others_s - 1.11).abs() < 1e-9, "{used:?}");
-        let mut with_io = b.clone();
-        with_io.0.get_mut(&10).unwrap().io = Some([10, 3000 + 700, 0, 0]);
-        assert_eq!(
-            a.used_until(&with_io, &[20], &Server::Inside).others_io_bytes,
-            700,
-            "of the window, not of its life"
-        );
+        let others = |later: &Processes| (a.used_until(later, &[20], &Server::Inside).others_s * 1e3).round() / 1e3;
+        let others_io = |later: &Processes, id: u32, io: [u64; 4]| {
+            let mut later = later.clone();
+            later.0.get_mut(&id).unwrap().io = Some(io);
+            a.used_until(&later, &[20], &Server::Inside).others_io_bytes
+        };
+        assert_eq!(others(&b), 1.11);
+        assert_eq!(others_io(&b, 10, [10, 3000 + 700, 0, 0]), 700, "of the window, not of its life");
         // Nobody waited for it: only what is known of the others is left.
         let lost = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50), (20, 1, "loadline", 0, 0)]);
-        assert!((a.used_until(&lost, &[20], &Server::Inside).others_s - 0.01).abs() < 1e-9);
+        assert_eq!(others(&lost), 0.01);
         // Its parent ended first, so init waited for it: its whole life is not counted for the window.
         let orphan = table(&[(1, 0, "init", 0, 310), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)]);
-        let used = a.used_until(&orphan, &[20], &Server::Inside);
-        assert!((used.others_s - 0.1).abs() < 1e-9, "{used:?}");
-        let mut with_io = orphan.clone();
-        with_io.0.get_mut(&1).unwrap().io = Some([3000, 40, 0, 0]);
-        assert_eq!(a.used_until(&with_io, &[20], &Server::Inside).others_io_bytes, 40);
+        assert_eq!((others(&orphan), others_io(&orphan, 1, [3000, 40, 0, 0])), (0.1, 40));
         // The same id is another process now.
         let mut again = a.clone();
         again.0.get_mut(&11).unwrap().started = 8;
-        assert!((a.used_until(&again, &[20], &Server::Inside).others_s - 3.0).abs() < 1e-9, "all of a new one");
+        assert_eq!(others(&again), 3.0, "all of a new one");
     }
 
     #[test]

@@ -47,15 +47,12 @@ pub enum Keep {
 pub struct Kept {
     /// Files kept out of the cache at the end.
     pub files: u32,
-    /// Files that could not be opened.
     pub missed: Missed,
     /// Passes of the thread with the fewest passes.
     pub passes: u64,
-    /// The longest pass, ns.
     pub slowest_pass_ns: u64,
     /// CPU time of its threads, ns.
     pub cpu_ns: u64,
-    /// Running time, ns.
     pub ran_ns: u64,
 }
 
@@ -188,19 +185,15 @@ impl OpenFiles {
         missed.beyond_limit += beyond.len() as u32;
         let mut open = BTreeMap::new();
         let mut bytes = [0; THREADS];
-        let (old, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| self.files.contains_key(&f.inode));
-        for file in old {
-            if let Some((handle, thread)) = self.files.remove(&file.inode) {
-                bytes[thread] += file.bytes;
-                open.insert(file.inode, (handle, thread));
-            }
-        }
-        for file in new {
-            match File::open(&file.path) {
-                Ok(handle) => {
-                    let thread = (0..THREADS).min_by_key(|t| bytes[*t]).unwrap_or(0);
+        // Those that a thread has already, and then the others, each for the thread with the fewest bytes.
+        found.sort_by_key(|file| !self.files.contains_key(&file.inode));
+        for file in found {
+            let next = (0..THREADS).min_by_key(|t| bytes[*t]).unwrap_or(0);
+            let new = || File::open(&file.path).map(|handle| (Arc::new(handle), next));
+            match self.files.remove(&file.inode).map_or_else(new, Ok) {
+                Ok((handle, thread)) => {
                     bytes[thread] += file.bytes;
-                    open.insert(file.inode, (Arc::new(handle), thread));
+                    open.insert(file.inode, (handle, thread));
                 }
                 Err(cause) => missed.count(&cause),
             }

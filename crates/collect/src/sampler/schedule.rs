@@ -29,7 +29,6 @@ impl WaitSlots {
         (hz > 0.0).then(|| WaitSlots { start_ns, slot_ns: 1e9 / hz, next: 0 })
     }
 
-    /// Time of the next sample.
     pub(super) fn due_ns(&self) -> u64 {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let place = (self.next as f64 * GOLDEN).fract();

@@ -102,10 +102,9 @@ fn readings(late: u64) -> (Collected, [u64; 2]) {
 }
 
 #[test]
-fn an_edge_is_read_at_once_and_the_series_follows_a_new_origin() {
+fn a_reading_is_made_at_once_beside_those_of_whole_seconds() {
     let now = loadline_storage::now_ns();
-    let sampler = start_sound(SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + 900 * S / 1000) });
-    sampler.align(now + S / 2);
+    let sampler = start_sound(SamplerConfig { wait_hz: 0.0, ..SamplerConfig::new(now + S / 2) });
     let reading = sampler.reading("now").unwrap();
     assert!(reading.system.at_ns >= now && reading.system.at_ns < now + S / 2, "{}", reading.system.at_ns - now);
     sleep_until(now + 5 * S / 4);
@@ -126,9 +125,8 @@ fn cpu_and_device_come_from_where_they_were_asked_for() {
     };
     let remote = CpuTimes { user: 3, sys: 3, idle: 4, ..CpuTimes::default() };
     assert_eq!(reading(CpuSource::Snapshot, None).0.system.cpu, Some(remote));
-    assert_eq!(reading(CpuSource::None, None).0.system.cpu, None);
     assert!(reading(CpuSource::Local, None).0.system.cpu.is_some_and(|c| c != remote));
-    let (e, problems) = reading(CpuSource::None, Some("no-such-device"));
+    let (e, problems) = reading(CpuSource::Local, Some("no-such-device"));
     assert_eq!(e.system.disk, None);
     assert!(problems.len() == 1 && problems[0].contains("'no-such-device'"), "{problems:?}");
 }
@@ -222,4 +220,26 @@ fn a_source_that_panics_ends_the_sampler_only() {
     assert!(matches!(sampler.reading("open"), Err(CollectError::Ended { .. })));
     let collected = sampler.finish();
     assert!(collected.source.is_none() && collected.problems[0].contains("defect"), "{:?}", collected.problems);
+}
+
+#[test]
+fn rates_are_those_of_the_last_second_and_waits_are_handed_out_once() {
+    let shared = Arc::new(Mutex::new(Shared::default()));
+    let mut recent = Recent { shared: Arc::clone(&shared), waits: 0 };
+    assert_eq!(recent.second(), Second::default(), "nothing was read yet");
+    let point = |at_ns: u64, user: u64, idle: u64| {
+        let cpu = CpuTimes::parse(&format!("cpu {user} 0 0 {idle} 0 0 0 0 0 0\n")).unwrap();
+        Point { system: System { at_ns, cpu: Some(cpu), ..System::default() }, snapshot: None }
+    };
+    let sample = |n: u32| WaitSample { sessions: [("CPU".to_owned(), n)].into(), ..WaitSample::default() };
+    {
+        let mut shared = shared.lock().unwrap();
+        shared.read.points = vec![point(0, 0, 0), point(S, 30, 70), point(S + 1_000_000, 30, 70)];
+        shared.read.wait_samples = vec![(1, sample(2)), (2, sample(4))];
+    }
+    let second = recent.second();
+    let busy_pct = second.rates.cpu.map(|c| c.busy_pct.round());
+    assert_eq!(busy_pct, Some(30.0), "not the reading of the window start beside it");
+    assert_eq!((second.waits.samples, second.waits.sessions["CPU"]), (2, 6));
+    assert_eq!(recent.second().waits, WaitProfile::default());
 }

@@ -19,7 +19,6 @@ const STATE_HZ: f64 = 50.0;
 
 pub(super) enum Command {
     Reading { at_ns: u64, reply: Sender<WindowReading> },
-    Align(u64),
     Stop,
 }
 
@@ -65,7 +64,6 @@ pub(super) struct Worker {
     source: Box<dyn Observer>,
     inbox: Receiver<Command>,
     shared: Arc<Mutex<Shared>>,
-    origin_ns: u64,
     next_tick_ns: u64,
     /// When the operating system's counters are read next, between those of whole seconds; never if windows are long.
     next_between_ns: u64,
@@ -83,17 +81,16 @@ impl Worker {
         shared: Arc<Mutex<Shared>>,
     ) -> Worker {
         let now = loadline_storage::now_ns();
-        let (origin_ns, waits) = (config.origin_ns, WaitSlots::new(now, config.wait_hz));
+        let (next_tick_ns, waits) = (next_step(config.origin_ns, now, SECOND_NS), WaitSlots::new(now, config.wait_hz));
         let states = config.sessions.as_ref().and_then(|_| WaitSlots::new(now, STATE_HZ));
         let mut worker = Worker {
             config,
             source,
             inbox,
             shared,
-            origin_ns,
             waits,
             states,
-            next_tick_ns: next_step(origin_ns, now, SECOND_NS),
+            next_tick_ns,
             next_between_ns: u64::MAX,
             announced: Vec::new(),
         };
@@ -108,11 +105,6 @@ impl Worker {
                 Ok(Command::Reading { at_ns, reply }) => {
                     self.announced.push((at_ns, reply));
                     self.announced.sort_by_key(|(at_ns, _)| *at_ns);
-                }
-                Ok(Command::Align(origin_ns)) => {
-                    self.origin_ns = origin_ns;
-                    self.next_tick_ns = next_step(origin_ns, loadline_storage::now_ns(), SECOND_NS);
-                    self.advance_between();
                 }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.source,
                 Err(RecvTimeoutError::Timeout) => self.read_what_is_due(),
@@ -176,12 +168,13 @@ impl Worker {
 
     fn advance_between(&mut self) {
         let now = loadline_storage::now_ns();
-        self.next_between_ns = self.config.between_ns.map_or(u64::MAX, |step| next_step(self.origin_ns, now, step));
+        self.next_between_ns =
+            self.config.between_ns.map_or(u64::MAX, |step| next_step(self.config.origin_ns, now, step));
     }
 
     /// Advances to the next future second; those that passed meanwhile are counted as missed.
     fn advance_tick(&mut self) {
-        let next = next_step(self.origin_ns, loadline_storage::now_ns(), SECOND_NS);
+        let next = next_step(self.config.origin_ns, loadline_storage::now_ns(), SECOND_NS);
         let missed = (next.saturating_sub(self.next_tick_ns) / SECOND_NS).saturating_sub(1);
         self.next_tick_ns = next;
         if missed > 0 {
@@ -197,7 +190,7 @@ impl Worker {
         self.add_point(system, snapshot.as_ref().ok().cloned());
         // A window start or end on a whole second is that second's point.
         if self.next_tick_ns.abs_diff(system.at_ns) <= GUARD_NS {
-            self.next_tick_ns = next_step(self.origin_ns, self.next_tick_ns, SECOND_NS);
+            self.next_tick_ns = next_step(self.config.origin_ns, self.next_tick_ns, SECOND_NS);
         }
         self.advance_between();
         // The requester may have given up.

@@ -266,7 +266,7 @@ fn a_session_is_opened_anew_after_its_transactions() {
     };
     let renewed = || {
         let now: Option<Box<dyn ClientSession>> = Some(Box::new(engine()));
-        let canceller = CurrentCanceller::new(Canceller::new(|| ()));
+        let canceller = CurrentCanceller::new(Canceller::new(|| ()).into());
         Session::Renewed(Renewed { now, every: 4, since: 0, open: Box::new(open), canceller })
     };
     let (result, tally, schedule) = run_with(renewed, 30, 150, None, None);

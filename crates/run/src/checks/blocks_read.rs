@@ -28,8 +28,8 @@ fn device_share_of_reads(w: &Counters<'_>, device: &DiskRates, access: Access) -
     if count < MIN_READS {
         return Ok(None);
     }
-    let device = Reads { count: device.reads_per_s * w.seconds, bytes: device.read_mib_per_s * MIB * w.seconds };
-    Ok(device_share(Reads { count, bytes }, device, access))
+    let device = [device.reads_per_s * w.seconds, device.read_mib_per_s * MIB * w.seconds];
+    Ok(device_share([count, bytes], device, access))
 }
 
 /// Checks that the database's cache served nearly all blocks. `has_blocks`: whether the target has blocks.
@@ -127,21 +127,14 @@ fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
     let mut out = String::new();
     if beyond < MIN_DEVICE_SHARE {
         match (facts.cache_bytes, facts.table_bytes) {
-            (Some(cache), Some(tables)) if cache < tables / DATA_PER_CACHE => {
-                out += &format!(
-                    ": the database's own cache has {} and the data have {}, too much to be cached; use a longer window",
-                    format::bytes(cache as f64),
-                    format::bytes(tables as f64)
-                )
-            }
             (Some(cache), Some(tables)) => {
-                out += &format!(
-                    ": the database's own cache has {} and the data have {}; give --size {} or more, or make the \
-                    cache smaller",
-                    format::bytes(cache as f64),
-                    format::bytes(tables as f64),
-                    beyond_cache(cache)
-                )
+                let [of_cache, of_tables] = [cache, tables].map(|n| format::bytes(n as f64));
+                out += &format!(": the database's own cache has {of_cache} and the data have {of_tables}");
+                if cache < tables / DATA_PER_CACHE {
+                    out += ", too much to be cached; use a longer window";
+                } else {
+                    out += &format!("; give --size {} or more, or make the cache smaller", beyond_cache(cache));
+                }
             }
             _ => out += ": the database's own cache holds too much of the data: give a larger --size",
         }
@@ -175,13 +168,6 @@ pub(crate) fn add_check(out: &mut Test, facts: &CacheFacts, id: CheckId, verdict
     );
 }
 
-/// Reads and their bytes in a window.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Reads {
-    count: f64,
-    bytes: f64,
-}
-
 /// Facts about caches, collected before a test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CacheFacts {
@@ -213,17 +199,17 @@ fn source_by_share(share: f64) -> DataSource {
     }
 }
 
-/// Share (0…1) of the database's reads that the device served; `None` without reads.
+/// Share (0…1) of the database's reads that the device served, by the numbers and bytes of both; `None` without reads.
 ///
 /// Sequential reads are compared by bytes, because the device reads many blocks at once. Random reads are compared by
 /// number as well: read-ahead and rounding to pages add bytes that the database did not request. Other users of the
 /// device make the share too high.
-fn device_share(database: Reads, device: Reads, access: Access) -> Option<f64> {
+fn device_share([count, bytes]: [f64; 2], [device_count, device_bytes]: [f64; 2], access: Access) -> Option<f64> {
     let share = |a: f64, b: f64| (b > 0.0).then(|| (a / b).min(1.0));
-    let bytes = share(device.bytes, database.bytes)?;
+    let of_bytes = share(device_bytes, bytes)?;
     match access {
-        Access::Sequential => Some(bytes),
-        Access::Random => Some(bytes.min(share(device.count, database.count)?)),
+        Access::Sequential => Some(of_bytes),
+        Access::Random => Some(of_bytes.min(share(device_count, count)?)),
     }
 }
 
@@ -352,10 +338,6 @@ mod tests {
         assert_eq!(cache_hit(&figures, true).outcome, Outcome::Passed);
     }
 
-    const fn reads(count: f64, bytes: f64) -> Reads {
-        Reads { count, bytes }
-    }
-
     #[test]
     fn the_thresholds_are_as_stated() {
         for (share, source) in [
@@ -373,20 +355,20 @@ mod tests {
 
     #[test]
     fn single_blocks_need_number_and_bytes_and_scans_bytes() {
-        let database = reads(1000.0, 8_192_000.0);
+        let database = [1000.0, 8_192_000.0];
         let share = |device| device_share(database, device, Access::Random).unwrap();
-        assert_eq!(share(reads(1000.0, 8_192_000.0)), 1.0);
-        assert_eq!(share(reads(1300.0, 9_000_000.0)), 1.0, "others read, too");
-        assert_eq!(share(reads(100.0, 13_000_000.0)), 0.1, "100 reads of 128 KiB are read-ahead");
-        assert_eq!(share(reads(5000.0, 819_200.0)), 0.1, "many small reads of something else");
-        assert_eq!(share(reads(0.0, 0.0)), 0.0);
+        assert_eq!(share([1000.0, 8_192_000.0]), 1.0);
+        assert_eq!(share([1300.0, 9_000_000.0]), 1.0, "others read, too");
+        assert_eq!(share([100.0, 13_000_000.0]), 0.1, "100 reads of 128 KiB are read-ahead");
+        assert_eq!(share([5000.0, 819_200.0]), 0.1, "many small reads of something else");
+        assert_eq!(share([0.0, 0.0]), 0.0);
         // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
-        assert_eq!(device_share(reads(10.0, 10_240.0), reads(9.0, 36_864.0), Access::Random), Some(0.9));
+        assert_eq!(device_share([10.0, 10_240.0], [9.0, 36_864.0], Access::Random), Some(0.9));
         // Scans are compared by bytes.
-        let share = |device| device_share(reads(1000.0, 8_192_000.0), device, Access::Sequential);
-        assert_eq!(share(reads(63.0, 8_192_000.0)), Some(1.0));
-        assert_eq!(share(reads(63.0, 4_096_000.0)), Some(0.5));
-        assert_eq!(device_share(reads(0.0, 0.0), reads(5.0, 5.0), Access::Sequential), None);
+        let share = |device| device_share([1000.0, 8_192_000.0], device, Access::Sequential);
+        assert_eq!(share([63.0, 8_192_000.0]), Some(1.0));
+        assert_eq!(share([63.0, 4_096_000.0]), Some(0.5));
+        assert_eq!(device_share([0.0, 0.0], [5.0, 5.0], Access::Sequential), None);
         assert_eq!(beyond_own_cache(100.0, 5.0), Some(0.05));
         assert_eq!(beyond_own_cache(100.0, 190.0), Some(1.0), "an index and a table");
         assert_eq!(beyond_own_cache(0.0, 5.0), None);

@@ -60,9 +60,8 @@ pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
         if device.is_some() {
             return Ok(detail);
         }
-        let (pages, synced) = w.both(counter::BLOCK_WRITES, counter::SYNCED_WRITES).unwrap_or((0.0, 0.0));
-        let known = Held { written: writes.database * w.seconds, window_s: w.seconds, pages, synced, facts };
-        let bound = known.bound(request.target.facts().synced_writes)?;
+        let synced = request.target.facts().synced_writes.zip(w.both(counter::BLOCK_WRITES, counter::SYNCED_WRITES));
+        let bound = lent_at_most(facts, writes.database * w.seconds, w.seconds, synced)?;
         // The larger one, if blocks were also read.
         let share = out.figure(column::CACHED_PCT_MAX).map_or(bound.0, |pct| bound.0.max(pct / 100.0));
         out.set(column::CACHED_PCT_MAX, share * 100.0);
@@ -72,59 +71,50 @@ pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
     add_check(out, facts, CheckId::DataWritten, verdict);
 }
 
-/// Evidence of the rate at which the device took the database's writes, if its own counters cannot be read.
-struct Held<'a> {
-    /// Bytes that the database wrote in the window.
+/// Upper bound of the share (0…1) of the rate of writes that a page cache may have lent, in numbers and in words, if the device's own
+/// counters cannot be read; or why there is none. The database wrote so many bytes in the window, and so many blocks to their places, some
+/// of them by way of something that it syncs.
+///
+/// - A checkpoint syncs all that was written before it. If it returns C s after a window of D s, the device has taken in D + C
+///   what the database wrote in D.
+/// - What is not on the device is in the machine's memory.
+fn lent_at_most(
+    facts: &CacheFacts,
     written: f64,
     window_s: f64,
-    /// Blocks that it wrote to their places.
-    pages: f64,
-    /// Of these, by way of something that it syncs.
-    synced: f64,
-    facts: &'a CacheFacts,
-}
-
-impl Held<'_> {
-    /// Upper bound of the share (0…1) of the rate of writes that a page cache may have lent, in numbers and in words; or why
-    /// there is none.
-    ///
-    /// - A checkpoint syncs all that was written before it. If it returns C s after a window of D s, the device has taken in D + C
-    ///   what the database wrote in D.
-    /// - What is not on the device is in the machine's memory.
-    fn bound(&self, syncs: Option<&'static str>) -> Result<(f64, String), String> {
-        let mut bounds = Vec::new();
-        let why = match &self.facts.synced_s {
-            Some(Ok(s)) => {
-                let text = format!("a checkpoint after the window had synced all of it {s:.2} s later");
-                bounds.push((s / (s + self.window_s), text));
-                "use a longer window".to_owned()
-            }
-            Some(Err(why)) => why.clone(),
-            None => "the database makes no checkpoint on demand".to_owned(),
-        };
-        if let Some(memory) = self.facts.memory
-            && self.written > 0.0
-        {
-            let (text, source) = (format::bytes(memory.bytes as f64), memory.source);
-            let text =
-                format!("{} were written, and the server's memory has {text} ({source})", format::bytes(self.written));
-            bounds.push((memory.bytes as f64 / self.written, text));
+    synced: Option<(&'static str, (f64, f64))>,
+) -> Result<(f64, String), String> {
+    let mut bounds = Vec::new();
+    let why = match &facts.synced_s {
+        Some(Ok(s)) => {
+            let text = format!("a checkpoint after the window had synced all of it {s:.2} s later");
+            bounds.push((s / (s + window_s), text));
+            "use a longer window".to_owned()
         }
-        if let Some(syncs) = syncs
-            && self.pages > 0.0
-        {
-            let text = format!("{syncs} ({:.0} of {:.0} blocks)", self.synced, self.pages);
-            bounds.push((1.0 - ((self.synced - UNSYNCED_BLOCKS) / self.pages).clamp(0.0, 1.0), text));
+        Some(Err(why)) => why.clone(),
+        None => "the database makes no checkpoint on demand".to_owned(),
+    };
+    if let Some(memory) = facts.memory
+        && written > 0.0
+    {
+        let (text, source) = (format::bytes(memory.bytes as f64), memory.source);
+        let text = format!("{} were written, and the server's memory has {text} ({source})", format::bytes(written));
+        bounds.push((memory.bytes as f64 / written, text));
+    }
+    if let Some((syncs, (pages, synced))) = synced
+        && pages > 0.0
+    {
+        let text = format!("{syncs} ({:.0} of {:.0} blocks)", synced, pages);
+        bounds.push((1.0 - ((synced - UNSYNCED_BLOCKS) / pages).clamp(0.0, 1.0), text));
+    }
+    let least = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    match least.filter(|(share, _)| *share <= MAX_CACHED_SHARE) {
+        Some((share, text)) => {
+            Ok((share, format!("a page cache lent at most {} of the rate of these writes: {text}", percent(share))))
         }
-        let least = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
-        match least.filter(|(share, _)| *share <= MAX_CACHED_SHARE) {
-            Some((share, text)) => {
-                Ok((share, format!("a page cache lent at most {} of the rate of these writes: {text}", percent(share))))
-            }
-            None => Err(format!(
-                "the writes of the data device are unknown, and nothing bounds what a page cache held back: {why}"
-            )),
-        }
+        None => Err(format!(
+            "the writes of the data device are unknown, and nothing bounds what a page cache held back: {why}"
+        )),
     }
 }
 
@@ -275,8 +265,8 @@ mod tests {
         let of = |synced_s: Option<Result<f64, String>>, gib: Option<u64>, synced: f64| {
             let memory = gib.map(|n| ServerMemory { bytes: n << 30, source: "--server-memory" });
             let facts = CacheFacts { synced_s, memory, ..CacheFacts::default() };
-            let held = Held { written: 40.0 * 1024.0 * MIB, window_s: 9.0, pages: 100_000.0, synced, facts: &facts };
-            held.bound((synced > 0.0).then_some("it syncs")).map(|(share, _)| (share * 1000.0).round())
+            let synced = (synced > 0.0).then_some(("it syncs", (100_000.0, synced)));
+            lent_at_most(&facts, 40.0 * 1024.0 * MIB, 9.0, synced).map(|(share, _)| (share * 1000.0).round())
         };
         assert_eq!(of(Some(Ok(1.0)), None, 0.0), Ok(100.0), "9 s of writes in 10 s");
         assert_eq!(of(Some(Ok(1.0)), Some(1), 0.0), Ok(25.0), "1 of 40 GiB");

@@ -31,28 +31,25 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let why = "the data device is unknown or on another machine";
     out.set_or_fallback(column::DEVICE_READS_PER_S, device.map(|d| d.reads_per_s), why);
     out.set_or_fallback(column::DEVICE_READ_MIB_PER_S, device.map(|d| d.read_mib_per_s), why);
-    let counters = e.counters.as_ref();
-    rates(out, counters.ok().copied(), counters.map_or_else(|why| why.as_str(), |_| NOT_PROVIDED));
+    rates(e, out);
     per_transaction(e, out);
-    match counters {
+    let pct = e.counters.as_ref().ok().and_then(|w| read_wait_pct(w, request.jobs));
+    out.set_or_fallback(column::READ_WAIT_PCT, pct, &e.missing("the database does not time its reads"));
+    match &e.counters {
         Ok(counters) => {
             read_times(out, e, counters);
-            let pct = read_wait_pct(counters, request.jobs);
-            out.set_or_fallback(column::READ_WAIT_PCT, pct, "the database does not time its reads");
             buffer_waits(out, e, counters);
             let growth = if only_adds(&request.work) { request.target.facts().growth_is_written } else { None };
             out.notes.extend(growth.map(|how| Note::GrowthIsWritten { how: how.to_owned() }));
         }
-        Err(why) => {
-            out.set_fallback_reason(column::READ_TIME_US_MEAN, why);
-            out.set_fallback_reason(column::READ_WAIT_PCT, why);
-        }
+        Err(why) => out.set_fallback_reason(column::READ_TIME_US_MEAN, why),
     }
 }
 
-/// Rates of counters; `why` one may be missing.
-fn rates(out: &mut Test, counters: Option<Counters<'_>>, why: &str) {
-    let mut set = |id, value| out.set_or_fallback(id, value, why);
+/// Rates of counters.
+fn rates(e: &Evidence<'_>, out: &mut Test) {
+    let (counters, why) = (e.counters.as_ref().ok(), e.missing(NOT_PROVIDED));
+    let mut set = |id, value| out.set_or_fallback(id, value, &why);
     let rate = |name| counters.and_then(|w| w.rate(name));
     let both = |a, b| counters.and_then(|w| w.both(a, b)).filter(|(_, n)| *n > 0.0);
     let missed = both(counter::BLOCK_READS, counter::BLOCK_GETS);
@@ -71,7 +68,7 @@ fn rates(out: &mut Test, counters: Option<Counters<'_>>, why: &str) {
     ] {
         set(id, both(time, times).map(|(ns, n)| ns / n / 1e3));
     }
-    set(column::REDO_SYNCS, counters.and_then(|w| w.grown(counter::REDO_SYNCS)));
+    set(column::REDO_SYNCS, e.grown(counter::REDO_SYNCS));
 }
 
 /// Blocks, undo and old rows per transaction that the jobs completed.

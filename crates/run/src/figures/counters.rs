@@ -24,7 +24,6 @@ const PUBLISHED_STAYS_S: f64 = 1.0;
 pub(crate) struct Counters<'a> {
     /// Includes all that the jobs did up to the window start.
     pub(crate) open: &'a Snapshot,
-    /// Counters at the window end.
     pub(crate) close: &'a Snapshot,
     /// Taken on time, for counters that change continuously.
     pub(crate) on_time: [&'a Snapshot; 2],
@@ -44,30 +43,28 @@ impl<'a> Counters<'a> {
     /// Why they could not be read.
     pub(crate) fn new(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
         let readings = &measured.readings;
-        let unread =
-            || measured.readings.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned());
-        let both = |a: &'a Result<Snapshot, String>, b: &'a Result<Snapshot, String>| {
-            a.as_ref().ok().zip(b.as_ref().ok()).ok_or_else(unread)
+        let both = |a: &'a Result<Snapshot, String>, b: &'a Result<Snapshot, String>| match (a, b) {
+            (Ok(a), Ok(b)) => Ok([a, b]),
+            _ => Err(readings.unread().unwrap_or_else(|| "the database's counters could not be read".to_owned())),
         };
         let on_time = both(&readings.at_start.snapshot, &readings.at_end.snapshot)?;
         let window_s = measured.schedule.window_s();
         let facts = request.target.facts();
         if facts.counter_lag_s > 0.0 {
-            let (open, close) = both(&measured.before, &measured.after)?;
+            let [open, close] = both(&measured.before, &measured.after)?;
             let (all, done) = (measured.merged.total as f64, measured.merged.transaction.count() as f64);
-            let on_time = [on_time.0, on_time.1];
             return Ok(Counters { open, close, on_time, seconds: all / done * window_s, off_s: 0.0, whole: Some(all) });
         }
         // Sessions publish their counters when they pass window start and window end.
-        let (open, close) = if facts.publishes_counters {
+        let [open, close] = if facts.publishes_counters {
             both(&readings.after_start.snapshot, &readings.after_end.snapshot)?
         } else {
             on_time
         };
-        let seconds = if facts.publishes_counters { window_s } else { on_time.0.seconds_until(on_time.1) };
+        let seconds = if facts.publishes_counters { window_s } else { on_time[0].seconds_until(on_time[1]) };
         let off = |s: &Snapshot, edge_ns: u64| s.at_ns.abs_diff(edge_ns) as f64 / 1e9;
         let off_s = off(open, measured.schedule.open_ns) + off(close, measured.schedule.close_ns);
-        Ok(Counters { open, close, on_time: [on_time.0, on_time.1], seconds, off_s, whole: None })
+        Ok(Counters { open, close, on_time, seconds, off_s, whole: None })
     }
 
     /// Transactions that the jobs completed between the snapshots taken on time, if the snapshots have their count.
@@ -127,7 +124,6 @@ impl<'a> Counters<'a> {
         self.open.delta(self.close, name)
     }
 
-    /// Growth per second.
     pub(crate) fn rate(&self, name: &str) -> Option<f64> {
         self.grown(name).map(|d| d / self.seconds)
     }

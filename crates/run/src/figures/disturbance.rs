@@ -40,7 +40,8 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let Some(around) = &e.measured.around else { return };
     let util = [column::DEVICE_UTIL_PCT, column::DATA_DEVICE_UTIL_PCT].into_iter().filter_map(|c| out.figure(c));
     let util_pct = util.reduce(f64::max);
-    machine(out, e.request, around, e.rates.cpu.map(|s| s.steal_pct), util_pct);
+    shares(out, around, e.rates.cpu.map(|s| s.steal_pct), util_pct);
+    confined(out, e.request, &around.readings);
     let of_others = |c: &Counters<'_>| {
         let grown = |name| c.grown_on_time(name);
         Some(grown(counter::OTHER_SESSIONS_CPU_NS)? / grown(counter::OTHER_SESSIONS_AT_NS).filter(|ns| *ns > 0.0)?)
@@ -50,18 +51,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 
 /// Figures between two readings. `steal_pct`: that of the database's machine, if it could be read; `device_util_pct`: of
 /// the devices of log and data.
-pub(crate) fn machine(
-    out: &mut Test,
-    request: &Request,
-    around: &Around,
-    steal_pct: Option<f64>,
-    device_util_pct: Option<f64>,
-) {
-    shares(out, around, steal_pct, device_util_pct);
-    confined(out, request, around.readings.each_ref());
-}
-
-/// Figures that need no more than the two readings.
 pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) {
     let [a, b] = &around.readings;
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
@@ -190,7 +179,7 @@ fn left_out(used: &Used, seconds: f64) -> Option<Note> {
 }
 
 /// Limits of loadline's and the database's CPUs.
-fn confined(out: &mut Test, request: &Request, [a, b]: [&Surroundings; 2]) {
+pub(crate) fn confined(out: &mut Test, request: &Request, [a, b]: &[Surroundings; 2]) {
     let online = b.cpus.len();
     let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {
         let usable = allowed.iter().filter(|cpu| b.cpus.contains_key(cpu)).count();
@@ -198,11 +187,8 @@ fn confined(out: &mut Test, request: &Request, [a, b]: [&Surroundings; 2]) {
     });
     out.set_or_absent(column::CPU_WITHHELD_PCT, withheld, "the CPU affinity could not be read");
     let limit = b.loadline.limit.as_ref();
-    out.set_or_absent(
-        column::CPU_LIMIT,
-        limit.and_then(|l| l.cpus),
-        if limit.is_some() { "no CPU limit" } else { NO_LIMITS },
-    );
+    let why = if limit.is_some() { "no CPU limit" } else { NO_LIMITS };
+    out.set_or_absent(column::CPU_LIMIT, limit.and_then(|l| l.cpus), why);
     let throttled =
         |a: Option<&Confined>, b: Option<&Confined>| Some(a?.limit.as_ref()?.throttled_pct(b?.limit.as_ref()?));
     let own = throttled(Some(&a.loadline), Some(&b.loadline));
@@ -274,9 +260,10 @@ mod tests {
         [at(1), at(3)]
     }
 
-    /// `other_cpu_pct` (or `unknown_cpu_pct`) if loadline may use `allowed`, and the server `of_server`.
+    /// `other_cpu_pct` (or `unknown_cpu_pct`), rounded, if loadline may use `allowed`, and the server `of_server`.
     fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
-        shares_of(busy, allowed, of_server, used).into_iter().flatten().next()
+        let shares = shares_of(busy, allowed, of_server, used);
+        shares.into_iter().flatten().next().map(|pct| (pct * 1e6).round() / 1e6)
     }
 
     /// `other_cpu_pct` and `unknown_cpu_pct`.
@@ -321,22 +308,19 @@ mod tests {
         assert_eq!(share(&[0], ALL, None, &used(1.0)), Some(12.5), "of four CPUs");
         assert_eq!(share(ALL, ALL, None, &used(20.0)), Some(88.75), "no more than was busy beside loadline");
         // Pinned to a CPU that a loop shares: 1.1 of its 2 s.
-        let pinned = share(&[0], &[0], None, &used(1.1)).unwrap();
-        assert!((pinned - 55.0).abs() < 1e-9, "{pinned}");
-        // The loops are on other CPUs, and loadline's own is nearly idle.
-        let alone = share(&[1, 2, 3], &[0], None, &used(6.0)).unwrap();
-        assert!(alone < 1e-9, "{alone}");
+        assert_eq!(share(&[0], &[0], None, &used(1.1)), Some(55.0));
+        assert_eq!(share(&[1, 2, 3], &[0], None, &used(6.0)), Some(0.0), "on other CPUs than loadline's, nearly idle");
         // The database is pinned beside a loop; loadline may use all.
         let server = Used { server_s: 1.0, ..used(1.0) };
-        let pinned = share(&[2, 3], ALL, Some(&[3]), &server).unwrap();
-        assert!((pinned - 50.0).abs() < 1e-9, "{pinned}");
-        // Both are pinned to a CPU and keep it busy: others were elsewhere.
+        assert_eq!(share(&[2, 3], ALL, Some(&[3]), &server), Some(50.0));
         let both = Used { server_s: 1.1, ..used(4.0) };
-        let apart = share(&[0, 2, 3], &[0], Some(&[0]), &both).unwrap();
-        assert!(apart < 1e-9, "{apart}");
+        assert_eq!(
+            share(&[0, 2, 3], &[0], Some(&[0]), &both),
+            Some(0.0),
+            "others were not on the CPU that both keep busy"
+        );
         // The whole life of a compiler that ended while processes were listed: no more than what the CPUs were busy with.
-        let bounded = share(&[0], ALL, None, &used(40.0)).unwrap();
-        assert!((bounded - 100.0 * 1.1 / 8.0).abs() < 1e-9, "{bounded}");
+        assert_eq!(share(&[0], ALL, None, &used(40.0)), Some(100.0 * 1.1 / 8.0));
     }
 
     #[test]

@@ -6,20 +6,36 @@ use loadline_analyze::stats;
 use loadline_load::{JobResult, Measured, Request};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
-use loadline_model::{CheckId, Outcome, Snapshot, column};
+use loadline_model::{Outcome, Snapshot, column};
 
 use super::MIB;
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, not_made, passed};
 
+/// The jobs that are meant to be on each node, and its counters in two snapshots; none if these are not of the same several nodes.
+fn nodes<'a>(
+    request: &Request,
+    jobs: &'a [JobResult],
+    [open, close]: [&'a Snapshot; 2],
+) -> Vec<(Vec<&'a JobResult>, [&'a BTreeMap<String, f64>; 2])> {
+    let n = open.nodes.len();
+    if n < 2 || close.nodes.len() != n {
+        return Vec::new();
+    }
+    let on = |node: usize| {
+        let here = jobs.iter().zip(0..).filter(move |(_, job)| request.work.node(*job, n) == node);
+        here.map(|(result, _)| result).collect()
+    };
+    open.nodes.iter().zip(&close.nodes).enumerate().map(|(node, (a, b))| (on(node), [a, b])).collect()
+}
+
 /// The figures of the nodes, if the snapshots have counters of several.
 pub(crate) fn of_each(e: &Evidence<'_>) -> Vec<NodeFigures> {
-    let (request, measured) = (e.request, e.measured);
-    let Some(counters) = e.counters.as_ref().ok().filter(|c| c.open.nodes.len() > 1) else { return Vec::new() };
-    let nodes = counters.open.nodes.iter().zip(&counters.close.nodes).enumerate();
+    let measured = e.measured;
+    let Ok(counters) = &e.counters else { return Vec::new() };
+    let nodes = nodes(e.request, &measured.jobs, [counters.open, counters.close]).into_iter().enumerate();
     nodes
-        .map(|(node, (open, close))| {
-            let jobs = jobs_of(request, &measured.jobs, node, counters.open.nodes.len());
+        .map(|(node, (jobs, [open, close]))| {
             let gauge = |name: &str| counter::GAUGES.contains(&name);
             let neutral = open.iter().filter(|(name, _)| name.starts_with("loadline.") && !gauge(name));
             let per_s = neutral.filter_map(|(name, was)| {
@@ -62,16 +78,11 @@ fn gauges(measured: &Measured, node: usize) -> BTreeMap<String, f64> {
     counter::GAUGES.iter().filter_map(mean).collect()
 }
 
-fn jobs_of<'a>(request: &Request, jobs: &'a [JobResult], node: usize, nodes: usize) -> Vec<&'a JobResult> {
-    let here = |(job, _): &(usize, &JobResult)| request.work.node(*job as u32, nodes) == node;
-    jobs.iter().enumerate().filter(here).map(|(_, result)| result).collect()
-}
-
 /// Commits and syncs of a node between the snapshots of window start and window end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodeCommits {
-    /// Number of the node, from 1.
-    pub(crate) node: usize,
+    /// Number of the node, from 1; `None`: the database as a whole.
+    pub(crate) node: Option<usize>,
     pub(crate) jobs: usize,
     /// Transactions that began there and that both the jobs and the node counted.
     pub(crate) commits: f64,
@@ -81,21 +92,15 @@ pub(crate) struct NodeCommits {
 /// Commits and syncs of each node that has jobs; empty if there are not several nodes, or one of them does not count it.
 pub(crate) fn commits(e: &Evidence<'_>) -> Vec<NodeCommits> {
     let Ok(counters) = &e.counters else { return Vec::new() };
-    let nodes = counters.open.nodes.len();
-    if nodes < 2 || counters.close.nodes.len() != nodes {
-        return Vec::new();
-    }
-    let of_node = |node: usize| {
-        let jobs = jobs_of(e.request, &e.measured.jobs, node, nodes);
-        let grown = |name| Some(counters.close.nodes.get(node)?.get(name)? - counters.open.nodes.get(node)?.get(name)?);
+    let nodes = nodes(e.request, &e.measured.jobs, [counters.open, counters.close]).into_iter().zip(1..);
+    let with_jobs = nodes.filter(|((jobs, _), _)| !jobs.is_empty());
+    let of_node = |((jobs, [open, close]), node): ((Vec<&JobResult>, [&BTreeMap<String, f64>; 2]), usize)| {
+        let grown = |name| Some(close.get(name)? - open.get(name)?);
         let done: u64 = jobs.iter().map(|job| job.completed).sum();
-        let jobs = jobs.len();
-        (jobs > 0).then(|| {
-            let commits = grown(counter::COMMITS)?.min(done as f64);
-            Some(NodeCommits { node: node + 1, jobs, commits, syncs: grown(counter::REDO_SYNCS)? })
-        })
+        let commits = grown(counter::COMMITS)?.min(done as f64);
+        Some(NodeCommits { node: Some(node), jobs: jobs.len(), commits, syncs: grown(counter::REDO_SYNCS)? })
     };
-    (0..nodes).filter_map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
+    with_jobs.map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
 fn of_nodes(snapshot: &Snapshot) -> &[BTreeMap<String, f64>] {
@@ -108,12 +113,8 @@ pub(crate) fn lost(names: &[String]) -> Option<Verdict> {
     (!names.is_empty()).then(|| failed(format!("{} lost in the test: {why}", are(names))))
 }
 
-pub(crate) fn members(e: &Evidence<'_>, test: &mut Test) {
-    test.check(CheckId::Cluster, membership(e.measured));
-}
-
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
-fn membership(measured: &Measured) -> Option<Verdict> {
+pub(crate) fn membership(measured: &Measured) -> Option<Verdict> {
     let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
     let first = snapshots.next()?;
     let later: Vec<_> = snapshots.collect();
@@ -176,16 +177,15 @@ impl FailedCommits {
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
 pub(crate) fn commits_of_each(request: &Request, measured: &Measured) -> Option<Verdict> {
     let (before, after) = (measured.before.as_ref().ok()?, measured.after.as_ref().ok()?);
-    let nodes = before.nodes.len();
-    if nodes < 2 || after.nodes.len() != nodes {
+    let nodes = nodes(request, &measured.jobs, [before, after]);
+    if nodes.is_empty() {
         return None;
     }
     let (mut said, mut counts) = (Vec::new(), Vec::new());
-    for (node, (open, close)) in before.nodes.iter().zip(&after.nodes).enumerate() {
+    for ((jobs, [open, close]), node) in nodes.into_iter().zip(1..) {
         let Some((was, is)) = open.get(counter::COMMITS).zip(close.get(counter::COMMITS)) else {
             return Some(not_made("the nodes do not count their own commits"));
         };
-        let jobs = jobs_of(request, &measured.jobs, node, nodes);
         let ours: u64 = jobs.iter().map(|job| job.total).sum();
         let errors: u64 = jobs.iter().map(|job| job.errors_total).sum();
         let failed: u64 = jobs.iter().map(|job| job.failed_commits).sum();
@@ -196,7 +196,7 @@ pub(crate) fn commits_of_each(request: &Request, measured: &Measured) -> Option<
         if !jobs.is_empty() || counted > allowed {
             counts.push(([ours, counted], allowed));
         }
-        said.push(format!("node {}: {ours} and {counted}", node + 1));
+        said.push(format!("node {node}: {ours} and {counted}"));
     }
     let detail = format!("commits of the jobs on each node, and those that it counted: {}", said.join("; "));
     Some(Verdict::compare(&counts, detail))

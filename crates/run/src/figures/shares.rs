@@ -1,6 +1,5 @@
 //! Figures of what the jobs' time was spent on: shares of jobs × window.
 
-use loadline_collect::WindowReading;
 use loadline_collect::os::TaskTimes;
 use loadline_database::{Events, Runs};
 use loadline_model::snapshot::{WaitProfile, counter};
@@ -9,7 +8,6 @@ use loadline_model::{Column, Note, column};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-/// Fewest samples for a share.
 const MIN_SAMPLES: u32 = 5;
 /// Highest sum of CPU time and waits for a CPU, as a share of the jobs' time: more means that the tasks are not those of
 /// the jobs. CPU time is up to a tick of the kernel old.
@@ -29,12 +27,13 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     } else {
         "the processes or threads of the sessions are unknown or on another machine, or the kernel does not count their CPU time"
     };
-    cpu(out, [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT], readings, |e| e.sessions, jobs, why);
+    let sessions_cpu = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
+    cpu(out, sessions_cpu, readings.map(|e| e.sessions), jobs, why);
     let own = [column::CLIENT_JOB_CPU_PCT, column::CLIENT_JOB_CPU_WAIT_PCT];
     if facts.runs == Runs::InProcess {
         out.set_all_absent(&own, "the jobs' threads also run the database: see session_cpu_pct");
     } else {
-        cpu(out, own, readings, |e| e.job_threads, jobs, "the kernel does not count the CPU time of threads");
+        cpu(out, own, readings.map(|e| e.job_threads), jobs, "the kernel does not count the CPU time of threads");
     }
     let unknown = "the data device is unknown or on another machine";
     out.set_or_fallback(column::DATA_DEVICE_UTIL_PCT, e.rates.data_disk.map(|d| d.util_pct), unknown);
@@ -67,15 +66,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 }
 
 /// CPU time of tasks, and their waits for a CPU.
-fn cpu(
-    out: &mut Test,
-    columns: [&Column; 2],
-    readings: [&WindowReading; 2],
-    of: impl Fn(&WindowReading) -> Option<TaskTimes>,
-    jobs: f64,
-    why: &str,
-) {
-    let [open, close] = readings.map(of);
+fn cpu(out: &mut Test, columns: [&Column; 2], [open, close]: [Option<TaskTimes>; 2], jobs: f64, why: &str) {
     match open.zip(close).and_then(|(a, b)| parts(a, b, jobs)) {
         Some(parts) => columns.into_iter().zip(parts).for_each(|(id, part)| out.set(id, part * 100.0)),
         None => out.set_all_absent(&columns, why),
@@ -106,8 +97,6 @@ fn sessions(waits: &WaitProfile, is_one: impl Fn(&str) -> bool) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Snapshot;
-
     use super::*;
 
     /// Tasks of jobs: when they were read, CPU time and waits, ms.
@@ -116,16 +105,12 @@ mod tests {
         TaskTimes { run_ns, wait_ns, at_ns }
     }
 
-    fn reading(sessions: Option<TaskTimes>) -> WindowReading {
-        WindowReading { sessions, ..WindowReading::of_database(0, Ok(Snapshot::default())) }
-    }
-
     #[test]
     fn cpu_time_is_a_share_of_all_jobs_time() {
         let columns = [column::SESSION_CPU_PCT, column::SESSION_CPU_WAIT_PCT];
         let of = |open, close| {
             let mut out = Test::default();
-            cpu(&mut out, columns, [&reading(open), &reading(close)], |e| e.sessions, 4.0, "no tasks");
+            cpu(&mut out, columns, [open, close], 4.0, "no tasks");
             (columns.map(|c| out.figure(c)), out.absence_reason(columns[0]).map(str::to_owned))
         };
         let absent = ([None, None], Some("no tasks".to_owned()));
@@ -159,17 +144,6 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_are_no_share() {
-        let mut waits = WaitProfile { samples: 4, ..WaitProfile::default() };
-        waits.sessions.insert("Lock:tuple".to_owned(), 6);
-        waits.sessions.insert("CPU".to_owned(), 2);
-        let locks = Events::from(["Lock:*"]);
-        assert_eq!(sessions(&waits, |event| locks.has(event)), None);
-        waits.samples = 5;
-        assert_eq!(sessions(&waits, |event| locks.has(event)), Some(1.2));
-    }
-
-    #[test]
     fn new_files_of_the_log_are_noted() {
         let mut waits = WaitProfile { samples: 100, ..WaitProfile::default() };
         let events = Events::from(["IO:WALInitSync", "IO:WALInitWrite"]);
@@ -181,5 +155,9 @@ mod tests {
         assert_eq!(of("IO:WALInitSync", 4), None, "1 %");
         let Some(Note::NewLogFiles { pct }) = of("IO:WALInitWrite", 16) else { panic!("5 %") };
         assert!((pct - 5.0).abs() < 1e-9, "{pct}");
+        for (samples, is_share) in [(4, false), (5, true)] {
+            let waits = WaitProfile { samples, ..waits.clone() };
+            assert_eq!(new_log_files(&waits, &events, 4.0).is_some(), is_share, "{samples} samples");
+        }
     }
 }

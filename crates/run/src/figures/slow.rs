@@ -15,7 +15,6 @@ use loadline_model::{Detail, column};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-/// The slowest share of the transactions.
 const SLOWEST: f64 = 0.01;
 
 /// Distinction of the slowest transactions.

@@ -1,7 +1,6 @@
 //! How the database grows old in a window: throughput, 99th percentile, size of the tables and what is unused in them, in parts.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 
 use loadline_analyze::steady::drift;
 use loadline_database::{TargetError, Wear};
@@ -9,7 +8,7 @@ use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::record::AgePoint;
 use loadline_model::{Column, Detail, Latencies, column};
 
-use super::{Instrument, beside_jobs, outcome, wait_until};
+use super::{Beside, Instrument, wait_until};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -19,15 +18,19 @@ const SIZES: [&Column; 3] = [column::TABLES_MIB, column::TABLES_FREE_MIB, column
 pub(super) const COLUMNS: &[&Column] = &[SIZES[0], SIZES[1], SIZES[2], column::AGING_PCT];
 pub(super) const ABSENT: &str = "the window is not recorded in parts (--aging)";
 
-#[derive(Default)]
 pub(super) struct Aging {
     /// Counts of the jobs in each part.
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<Result<Vec<Wear>, String>>>,
     /// Sizes by the database at the end of each part.
-    outcome: Option<Result<Vec<Wear>, String>>,
+    sizes: Beside<Vec<Wear>>,
     /// Until when all jobs ran, ns.
     ran_until_ns: u64,
+}
+
+impl Default for Aging {
+    fn default() -> Aging {
+        Aging { shared: Arc::default(), sizes: Beside::not_started("it was not asked for"), ran_until_ns: 0 }
+    }
 }
 
 impl Instrument for Aging {
@@ -54,21 +57,18 @@ impl Instrument for Aging {
             }
             Ok(seen)
         };
-        self.thread = Some(beside_jobs("aging", ask)?);
-        Ok(())
+        self.sizes.start("aging", ask)
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {
-        self.outcome = self.thread.take().map(outcome);
+        self.sizes.join();
         self.ran_until_ns = jobs.iter().map(|job| job.ran_until_ns).min().unwrap_or(0);
     }
 
     fn report_interrupted(&self, test: &mut Test) {
-        let none = Vec::new();
-        let (seen, why) = match &self.outcome {
-            Some(Ok(seen)) => (seen, "loadline has no query for it on this database"),
-            Some(Err(why)) => (&none, why.as_str()),
-            None => (&none, "it was not asked for"),
+        let (seen, why) = match &self.sizes.outcome {
+            Ok(seen) => (seen.as_slice(), "loadline has no query for it on this database"),
+            Err(why) => (&[][..], why.as_str()),
         };
         for column in SIZES {
             match seen.last().and_then(|wear| wear.get(column.id)) {

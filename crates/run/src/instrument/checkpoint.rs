@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use loadline_database::{Target, TargetError};
 use loadline_load::{JobResult, Request, Schedule, Shared};
@@ -11,7 +10,7 @@ use loadline_model::{CheckId, Latencies, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Instrument, Kind, beside_jobs, outcome, wait_until};
+use super::{Beside, Instrument, Kind, wait_until};
 use crate::evidence::Evidence;
 use crate::test::{Test, failed, require};
 
@@ -20,7 +19,8 @@ const AFTER: u64 = 3;
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
-        workload.has(InstrumentSpec::Checkpoint).then(|| Box::<Checkpoint>::default() as Box<dyn Instrument>)
+        let new = || Box::new(Checkpoint(Beside::not_started("it was not requested"))) as Box<dyn Instrument>;
+        workload.has(InstrumentSpec::Checkpoint).then(new)
     },
     columns: &[
         column::CHECKPOINT_SHARE_PCT,
@@ -47,11 +47,7 @@ impl Times {
     }
 }
 
-#[derive(Default)]
-struct Checkpoint {
-    thread: Option<JoinHandle<Result<Times, String>>>,
-    outcome: Option<Result<Times, String>>,
-}
+struct Checkpoint(Beside<Times>);
 
 impl Instrument for Checkpoint {
     fn follows_window(&self) -> bool {
@@ -60,21 +56,19 @@ impl Instrument for Checkpoint {
 
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
-        let _ = shared.phase.set(AtomicBool::new(false));
-        self.thread = Some(beside_jobs("checkpoint", move || ask(target.as_ref(), &shared))?);
-        Ok(())
+        let _ = shared.phase.set(AtomicBool::default());
+        self.0.start("checkpoint", move || ask(target.as_ref(), &shared))
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        self.outcome = self.thread.take().map(outcome);
+        self.0.join();
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        let why = match (&self.outcome, &e.merged().by_phase[..]) {
-            (Some(Ok(times)), [outside, inside]) => return figures(test, e, *times, [inside, outside]),
-            (Some(Ok(_)), _) => "no job ran",
-            (Some(Err(why)), _) => why,
-            (None, _) => "it was not requested",
+        let why = match (&self.0.outcome, &e.merged().by_phase[..]) {
+            (Ok(times), [outside, inside]) => return figures(test, e, *times, [inside, outside]),
+            (Ok(_), _) => "no job ran",
+            (Err(why), _) => why,
         };
         let text = format!("there was no checkpoint in the window: {why}");
         test.set_all_absent(KIND.columns, &text);

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use loadline_database::{Replica, ReplicaWatch, TargetError};
@@ -13,7 +12,7 @@ use loadline_load::{JobResult, Request, Shared};
 use loadline_model::{CheckId, Column, column};
 use loadline_storage::now_ns;
 
-use super::{Instrument, beside_jobs, outcome};
+use super::{Beside, Instrument};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, require};
 
@@ -38,8 +37,7 @@ pub(crate) struct Levels {
     all: u32,
     /// Hears while the test still runs that a replica is gone.
     alarm: Sender<String>,
-    thread: Option<JoinHandle<Result<Seen, String>>>,
-    outcome: Option<Result<Seen, String>>,
+    looks: Beside<Seen>,
 }
 
 #[derive(Debug, Default, PartialEq)]
@@ -73,14 +71,7 @@ impl Seen {
             }
         }
         self.behind_bytes = self.behind_bytes.max(replicas.iter().filter_map(|r| r.behind_bytes).max());
-        let behind_s = replicas
-            .iter()
-            .filter_map(|r| r.behind_s)
-            .fold(None, |most: Option<f64>, s| Some(most.map_or(s, |most| most.max(s))));
-        self.behind_s = match (self.behind_s, behind_s) {
-            (Some(a), Some(b)) => Some(a.max(b)),
-            (a, b) => a.or(b),
-        };
+        self.behind_s = replicas.iter().filter_map(|r| r.behind_s).chain(self.behind_s).reduce(f64::max);
     }
 
     /// Notes replicas that are behind and acknowledge nothing; their state may still be that of one that does. Returns whether one of
@@ -109,6 +100,16 @@ impl Seen {
         Some((name, *ns as f64 / 1e9))
     }
 
+    /// Why not all of `all` replicas could be waited for, as far as it is known.
+    fn unfit(&self, all: u32) -> impl Iterator<Item = String> {
+        let hangs = self.hangs().map(|(name, s)| format!("{name} hangs: it acknowledged nothing for {s:.1} s"));
+        let gone = self.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
+        let gone = gone.map(|(left, said)| {
+            format!("in {} looks {left} of {all} replicas were connected at least ({said})", self.looks)
+        });
+        hangs.into_iter().chain(gone)
+    }
+
     /// The round trip that a share `q` of the probes did not exceed, ns.
     fn round_trip_ns(&self, q: f64) -> Option<u64> {
         let last = self.round_trips_ns.len().checked_sub(1)?;
@@ -120,19 +121,12 @@ impl Levels {
     /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline. `all`: replicas of
     /// the run.
     pub(crate) fn new(level: Option<(String, u32)>, all: u32, alarm: Sender<String>) -> Levels {
-        Levels { level, all, alarm, thread: None, outcome: None }
+        Levels { level, all, alarm, looks: Beside::not_started("nobody looked") }
     }
 
     /// Whether commits could wait for enough replicas in the whole window.
     fn connected(&self, seen: &Seen) -> Vec<Verdict> {
-        let mut checks = Vec::new();
-        if let Some((name, s)) = seen.hangs() {
-            checks.push(failed(format!("{name} hangs: it acknowledged nothing for {s:.1} s")));
-        }
-        if let Some((fewest, said)) = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < self.all) {
-            let (all, looks) = (self.all, seen.looks);
-            checks.push(failed(format!("fewest connected replicas in {looks} looks: {fewest} of {all} ({said})")));
-        }
+        let mut checks: Vec<Verdict> = seen.unfit(self.all).map(failed).collect();
         let Some((level, needed)) = self.level.as_ref().filter(|(_, needed)| *needed > 0) else { return checks };
         if let Some((fewest, said)) = &seen.fewest {
             let looks = seen.looks;
@@ -156,8 +150,7 @@ impl Levels {
     }
 
     fn seen(&self) -> Result<&Seen, String> {
-        let why = |why: &str| format!("the replicas could not be looked at in the window: {why}");
-        self.outcome.as_ref().ok_or_else(|| why("nobody looked"))?.as_ref().map_err(|e| why(e))
+        self.looks.outcome.as_ref().map_err(|why| format!("the replicas could not be looked at in the window: {why}"))
     }
 }
 
@@ -170,19 +163,12 @@ impl Instrument for Levels {
         let levels = request.target.abilities().levels;
         let watch = levels.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?.watch()?;
         let (shared, alarm, all) = (Arc::clone(shared), self.alarm.clone(), self.all);
-        let alarm = move |seen: &Seen| {
-            let gone = seen.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
-            let gone = gone.map(|(left, said)| format!("{left} of {all} replicas are connected ({said})"));
-            let hangs =
-                || seen.hangs().map(|(name, s)| format!("{name} hangs: it has acknowledged nothing for {s:.1} s"));
-            gone.or_else(hangs).map(|text| alarm.send(text)).is_some()
-        };
-        self.thread = Some(beside_jobs("replicas", move || look(watch, &shared, alarm))?);
-        Ok(())
+        let alarm = move |seen: &Seen| seen.unfit(all).next().map(|text| alarm.send(text)).is_some();
+        self.looks.start("replicas", move || look(watch, &shared, alarm))
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        self.outcome = self.thread.take().map(outcome);
+        self.looks.join();
     }
 
     fn reasons_first(&self, test: &mut Test) {

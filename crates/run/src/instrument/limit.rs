@@ -3,21 +3,15 @@
 use loadline_database::TargetError;
 use loadline_load::Request;
 use loadline_model::{Detail, LimitSource, Note, TestLimit, TestRecord, column};
-use loadline_workload::{Limit, Loop};
+use loadline_workload::{Limit, Loop, Workload};
 
-use super::{Instrument, Kind, RunContext};
+use super::{Instrument, Kind, RunContext, boxed};
 use crate::evidence::Evidence;
 use crate::reference::{Part, References, Subject, part};
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
-    make: |workload| match workload.limits.as_slice() {
-        [] => None,
-        of => {
-            let parts = of.iter().copied().map(Measured::new).collect();
-            Some(Box::new(Limits { parts, lowest: Err("it was not measured".to_owned()) }))
-        }
-    },
+    make: |workload| boxed((!workload.limits.is_empty()).then(|| Limits::new(workload))),
     columns: &[column::LIMIT_TPS, column::LIMIT_SHARE_PCT],
     absent: "the workload states nothing that bounds it",
 };
@@ -85,6 +79,11 @@ impl Instrument for Limits {
 }
 
 impl Limits {
+    fn new(workload: &Workload) -> Limits {
+        let parts = workload.limits.iter().copied().map(Measured::new).collect();
+        Limits { parts, lowest: Err("it was not measured".to_owned()) }
+    }
+
     /// The columns that a query reads are read from memory, in place of loops over whole rows.
     fn read_columns(&mut self) {
         let before = self.parts.len();
@@ -318,9 +317,7 @@ mod tests {
     #[test]
     fn of_columns_that_are_apart_no_loop_over_rows_is_a_limit() {
         let of = |code: &str| {
-            let workload = loadline_workload::find(code).unwrap();
-            let parts = workload.limits.iter().copied().map(Measured::new).collect();
-            let mut limits = Limits { parts, lowest: Err(String::new()) };
+            let mut limits = Limits::new(&loadline_workload::find(code).unwrap());
             limits.read_columns();
             limits.parts.iter().map(|part| part.limit).collect::<Vec<_>>()
         };

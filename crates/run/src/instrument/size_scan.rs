@@ -40,22 +40,10 @@ pub(crate) struct Scanned {
     pub(crate) transaction: Latencies,
     pub(crate) commit: Latencies,
     /// Counters before the session's first and after its last transaction.
-    pub(crate) all: Pair,
+    pub(crate) all: [Snapshot; 2],
     /// Counters before the first and after the last sample.
-    pub(crate) scan: Pair,
+    pub(crate) scan: [Snapshot; 2],
     around: Around,
-}
-
-#[derive(Debug)]
-pub(crate) struct Pair {
-    pub(crate) open: Snapshot,
-    pub(crate) close: Snapshot,
-}
-
-impl Pair {
-    fn grown(&self, name: &str) -> Option<f64> {
-        self.open.delta(&self.close, name)
-    }
 }
 
 /// Shorter sleeps are skipped: the kernel cannot sleep less.
@@ -279,8 +267,8 @@ pub(crate) fn scan(
         warmup_ns,
         transaction,
         commit,
-        all: Pair { open: all_before, close: after.clone() },
-        scan: Pair { open: before, close: after },
+        all: [all_before, after.clone()],
+        scan: [before, after],
         around: Around { readings, server, own: vec![std::process::id()] },
     })
 }

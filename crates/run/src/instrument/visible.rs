@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use loadline_database::{ClientSession, TargetError, Work};
@@ -11,14 +10,15 @@ use loadline_model::{CheckId, Latencies, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
 
-use super::{Instrument, Kind, RunContext, beside_jobs};
+use super::{Beside, Instrument, Kind, RunContext};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, noted, passed};
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
         let visible = workload.visible.clone()?;
-        Some(Box::new(Visibility { visible, note: None, reader: None, seen: ReaderResult::default() }))
+        let seen = Beside::not_started("it never started");
+        Some(Box::new(Visibility { visible, note: None, seen, made: Arc::new(AtomicU64::new(u64::MAX)) }))
     },
     columns: &[column::VISIBLE_DELAY_NS_P50, column::VISIBLE_DELAY_NS_P99],
     absent: "measured only for batches that start at a rate (DBL-STREAM)",
@@ -33,7 +33,7 @@ const MAX_UNSEEN_SHARE: f64 = 0.01;
 /// The job whose node it reads on: the first job, which makes the rows.
 const READER_JOB: u32 = 0;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct ReaderResult {
     /// When the last row of each batch was seen, ns, in the batches' order.
     at_ns: Vec<u64>,
@@ -41,18 +41,13 @@ struct ReaderResult {
     failed: Option<String>,
 }
 
-struct Reader {
-    thread: JoinHandle<ReaderResult>,
-    /// Number of batches to see; set when no more are made.
-    made: Arc<AtomicU64>,
-}
-
 struct Visibility {
     visible: Visible,
     /// Note that the plan's rate does not apply.
     note: Option<Note>,
-    reader: Option<Reader>,
-    seen: ReaderResult,
+    seen: Beside<ReaderResult>,
+    /// Number of batches to see; set when no more are made.
+    made: Arc<AtomicU64>,
 }
 
 impl Instrument for Visibility {
@@ -72,25 +67,19 @@ impl Instrument for Visibility {
         let work = reader_work(&request.work, &self.visible)?;
         let rows = request.work.params.get(&self.visible.rows).max(1);
         let mut session = reader_session(&work, |work, job| request.target.client_session(work, job))?;
-        let (shared, made) = (Arc::clone(shared), Arc::new(AtomicU64::new(u64::MAX)));
-        let of_thread = Arc::clone(&made);
-        let poll = move || poll_batches(session.as_mut(), rows, &shared, &of_thread);
-        self.reader = Some(Reader { thread: beside_jobs("reader", poll)?, made });
-        Ok(())
+        let (shared, made) = (Arc::clone(shared), Arc::clone(&self.made));
+        self.seen.start("reader", move || Ok(poll_batches(session.as_mut(), rows, &shared, &made)))
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {
-        let Some(reader) = self.reader.take() else { return };
-        reader.made.store(jobs.first().map_or(0, |job| job.total), Ordering::Relaxed);
-        let defect = || ReaderResult {
-            failed: Some("the reader crashed: this is a bug in loadline, please report it".into()),
-            ..ReaderResult::default()
-        };
-        self.seen = reader.thread.join().unwrap_or_else(|_| defect());
+        self.made.store(jobs.first().map_or(0, |job| job.total), Ordering::Relaxed);
+        self.seen.join();
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        figures(test, &e.measured.schedule, &e.measured.jobs, &self.seen);
+        let none = |why| ReaderResult { failed: Some(why), ..ReaderResult::default() };
+        let seen = self.seen.outcome.clone().unwrap_or_else(none);
+        figures(test, &e.measured.schedule, &e.measured.jobs, &seen);
         test.notes.extend(self.note.clone());
     }
 }

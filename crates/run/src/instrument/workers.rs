@@ -5,17 +5,14 @@ use loadline_load::{Measured, Request};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{CheckId, Column, Note, Snapshot, TestRecord, column};
 
-use super::{Instrument, Kind, RunContext};
+use super::{Instrument, Kind, RunContext, boxed};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, not_made, noted, passed};
 
 const SPEED_UP: &Column = column::SPEED_UP;
 
 pub(super) const KIND: Kind = Kind {
-    make: |workload| {
-        workload.workers.as_ref()?;
-        Some(Box::new(Workers { before_test: Ok(None), most: None }))
-    },
+    make: |workload| boxed(workload.workers.as_ref().map(|_| Workers { before_test: Ok(None), most: None })),
     columns: &[SPEED_UP],
     absent: "its queries are not run in parallel",
 };
@@ -274,20 +271,10 @@ mod tests {
         assert!(few.outcome == Outcome::NotMade && few.detail.contains("unknown with 4 samples"), "{few:?}");
         assert!(few.detail.contains("16 planned and 16 launched (DOP 4)"), "{few:?}");
         // Processes that wait for each other do not work.
-        for other in ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"] {
-            assert_eq!(
-                check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome,
-                Outcome::Failed,
-                "{other}"
-            );
-        }
-        for other in ["IO:DataFileRead", "IPC:MessageQueueSend"] {
-            assert_eq!(
-                check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome,
-                Outcome::Passed,
-                "{other}"
-            );
-        }
+        let beside = |other| check(&processes(4, Ok(Some((4, 4))), &waits(100, 1, other))).outcome;
+        let waiting = ["IPC:ExecuteGather", "Activity:WalSenderMain", "Idle:PX Deq: Execution Msg"].map(beside);
+        assert_eq!(waiting, [Outcome::Failed; 3]);
+        assert_eq!(["IO:DataFileRead", "IPC:MessageQueueSend"].map(beside), [Outcome::Passed; 2]);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::evidence::{BeforeTest, Evidence, Excuse, Excuses, Jobs, Proof, RunCon
 use crate::figures::nodes::has_same_members;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
-use crate::instrument::{AGE_PARTS, Instruments};
+use crate::instrument::{self, AGE_PARTS, Instruments};
 use crate::live::{Event, Pace};
 use crate::test::{Test, failed};
 use crate::{record, steps};
@@ -112,7 +112,7 @@ impl PlannedTest<'_> {
         if let Some(searched) = &searched {
             found_rate(searched.found, searched.objective, &mut figures);
         }
-        evidence.seen.instruments.all.iter_mut().for_each(|of| of.complete(&prepared.request, &run, &figures));
+        evidence.seen.instruments.iter_mut().for_each(|of| of.complete(&prepared.request, &run, &figures));
         let (native, missing) = self.report(context, ended.mark.clone());
         let of_search = searched.iter().flat_map(|s| s.remarks(ended.measured.merged.response.as_ref())).flatten();
         let evidence = evidence.and_remarks(missing.into_iter().chain(of_search));
@@ -194,9 +194,9 @@ impl PlannedTest<'_> {
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
         let levels = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let mut instruments = Instruments::listed_by(&self.work.workload, levels, &context.manifest.plan);
+        let mut instruments = instrument::listed_by(&self.work.workload, levels, &context.manifest.plan);
         let run = self.run_context(context, prepared.cache_bytes);
-        let made = instruments.all.iter_mut().try_for_each(|of| of.prepare(&mut prepared.request, &run));
+        let made = instruments.iter_mut().try_for_each(|of| of.prepare(&mut prepared.request, &run));
         made.map(|()| instruments).map_err(|e| self.target_failed(e))
     }
 
@@ -206,19 +206,20 @@ impl PlannedTest<'_> {
         let mut others = Others::beside(context);
         let mut instruments = self.instruments(context, prepared, &say)?;
         if !others.were_quiet() {
-            instruments.forget();
+            instruments.iter_mut().for_each(|of| of.forget());
         }
         let LiveTest { test, try_of, .. } = self.position;
         let mut hold = context.hold(others);
         // The windows of a pair are repeated together.
-        hold.may_repeat = self.in_pair.is_none() && try_of.is_none() && !instruments.follow_window();
+        hold.may_repeat =
+            self.in_pair.is_none() && try_of.is_none() && !instruments.iter().any(|of| of.follows_window());
         let held = Rc::clone(&hold.shown);
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
         let views = ReadViews::unless_arms(context.side.target.as_ref(), self.in_pair.is_some());
         let mut pace = Pace::default();
-        let mut hooks = WhenQuiet(&mut instruments.all, &mut hold);
+        let mut hooks = WhenQuiet(&mut instruments, &mut hold);
         let measured = run_test(request, &mut hooks, |tick| {
             let second = LiveSecond { held: held.get(), ..pace.second(test, request, tick) };
             context.listener.on(Event::Progress(second));
@@ -263,7 +264,7 @@ impl PlannedTest<'_> {
         instruments: &Instruments,
     ) -> Result<(), StudyError> {
         let mut test = Test::default();
-        instruments.all.iter().for_each(|of| of.report_interrupted(&mut test));
+        instruments.iter().for_each(|of| of.report_interrupted(&mut test));
         let Some(known_s) = test.known_s() else { return Ok(()) };
         let why =
             format!("interrupted: {known_s:.1} s of a window of {} s are known, without proofs", request.duration_s);
@@ -272,7 +273,7 @@ impl PlannedTest<'_> {
         self.store(context, record::of_parts(request, test, self.identity(context)), None)
     }
 
-    /// The evidence of jobs. What instruments can only measure now is added to it by [`Instruments::complete`].
+    /// The evidence of jobs. What instruments can only measure now is added to it by [`Instrument::complete`].
     fn evidence<'a>(
         &self,
         context: &Context<'_>,

@@ -3,7 +3,7 @@
 use loadline_load::{Measured, Request};
 use loadline_model::{Note, Outcome, TestRecord, column};
 
-use crate::checks::check_window;
+use crate::checks::window;
 use crate::evidence::Evidence;
 use crate::test::Test;
 
@@ -59,7 +59,7 @@ pub(super) fn longer_s(request: &Request, measured: &Measured) -> Option<f64> {
     let seen = Seen {
         count: merged.transaction.count() as f64,
         mean_s: merged.transaction.mean_ns().map(|ns| ns / 1e9),
-        is_full: check_window(measured).outcome != Outcome::Failed,
+        is_full: window(measured).outcome != Outcome::Failed,
         waits: load.rate_tps.is_some() || (load.thinks() && merged.thoughts > 0),
         has_errors: !merged.error_texts.is_empty(),
     };

@@ -4,7 +4,7 @@ use loadline_analyze::idle::{FlushByTime, flush_by_time};
 use loadline_model::column::{self, Cell};
 use loadline_model::format::Format;
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, Latencies, Note, SizePoint, Table, TestRecord};
+use loadline_model::{Column, Latencies, Note, SizePoint, Snapshot, Table, TestRecord};
 
 use super::Scanned;
 use crate::checks::{COMMITS_NOT_COUNTED, SYNCS_NOT_COUNTED, grown};
@@ -17,6 +17,10 @@ const MAX_OUTLIERS: f64 = 0.2;
 /// Commits of the database's own background work that are allowed.
 const OTHER_COMMITS: f64 = 20.0;
 const NO_LOAD: &str = "a scan of sizes has no steady load";
+
+fn delta([open, close]: &[Snapshot; 2], name: &str) -> Option<f64> {
+    open.delta(close, name)
+}
 
 pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let (work, scanned) = (e.work(), &e.seen);
@@ -43,12 +47,12 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
         set(columns.max, times.max_ns().map(|ns| ns as f64));
     }
     set(column::COMMIT_TIME_NS_MEAN, scanned.commit.mean_ns());
-    let redo = scanned.scan.grown(counter::REDO_BYTES).map(|bytes| bytes / scanned.transactions.max(1) as f64);
+    let redo = delta(&scanned.scan, counter::REDO_BYTES).map(|bytes| bytes / scanned.transactions.max(1) as f64);
     set(column::REDO_BYTES_PER_TX, redo);
     set(column::REDO_KIB_PER_TX, redo.map(|bytes| bytes / KIB));
-    let commits = scanned.scan.grown(counter::COMMITS);
+    let commits = delta(&scanned.scan, counter::COMMITS);
     set(column::COMMITS_DATABASE, commits);
-    let syncs = scanned.scan.grown(counter::REDO_SYNCS).filter(|syncs| *syncs > 0.0);
+    let syncs = delta(&scanned.scan, counter::REDO_SYNCS).filter(|syncs| *syncs > 0.0);
     set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(scanned.transactions as f64) / syncs));
     if scanned.outliers > 0 {
         out.notes.push(Note::Outliers { outliers: scanned.outliers, samples: scanned.transactions });
@@ -60,7 +64,8 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
 /// Figures of others in the scan. The devices' counters are not read.
 pub(crate) fn disturbance(e: &Evidence<'_, Scanned>, out: &mut Test) {
     out.set_absent(column::OTHER_IO_PCT, NO_LOAD);
-    others::machine(out, e.request, &e.around, None, None);
+    others::shares(out, &e.around, None, None);
+    others::confined(out, e.request, &e.around.readings);
     others::sessions(out, &e.around, &Default::default(), None);
 }
 
@@ -93,7 +98,7 @@ pub(crate) fn sizes_found(e: &Evidence<'_, Scanned>) -> Verdict {
 /// The database must have counted the session's commits.
 pub(crate) fn commits(e: &Evidence<'_, Scanned>) -> Verdict {
     let ours = e.committed;
-    let Some(counted) = e.all.grown(counter::COMMITS) else { return not_made(COMMITS_NOT_COUNTED) };
+    let Some(counted) = delta(&e.all, counter::COMMITS) else { return not_made(COMMITS_NOT_COUNTED) };
     let detail =
         format!("the session counted {ours} commits, the database {counted} (allowed difference: {OTHER_COMMITS:.0})");
     require((counted - ours as f64).abs() <= OTHER_COMMITS, detail)
@@ -112,7 +117,7 @@ pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>) -> Verdict {
 /// Each commit of one session needs its own sync.
 pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>) -> Verdict {
     let commits = e.transactions as f64;
-    let Some(syncs) = e.scan.grown(counter::REDO_SYNCS) else { return not_made(SYNCS_NOT_COUNTED) };
+    let Some(syncs) = delta(&e.scan, counter::REDO_SYNCS) else { return not_made(SYNCS_NOT_COUNTED) };
     let detail = format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync");
     excused(require(commits <= (syncs + 2.0) * 1.01, detail), e.excuses.commits.as_ref())
 }
