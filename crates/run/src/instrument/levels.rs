@@ -104,8 +104,8 @@ impl Seen {
     fn unfit(&self, all: u32) -> impl Iterator<Item = String> {
         let hangs = self.hangs().map(|(name, s)| format!("{name} hangs: it acknowledged nothing for {s:.1} s"));
         let gone = self.fewest_at_all.as_ref().filter(|(fewest, _)| *fewest < all);
-        let gone = gone.map(|(left, said)| {
-            format!("in {} looks {left} of {all} replicas were connected at least ({said})", self.looks)
+        let gone = gone.map(|(fewest, said)| {
+            format!("fewest connected replicas in {} looks: {fewest} of {all} ({said})", self.looks)
         });
         hangs.into_iter().chain(gone)
     }
