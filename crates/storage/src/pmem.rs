@@ -81,7 +81,6 @@ impl PmemMap {
     }
 
     /// Instruction that writes it back.
-    #[must_use]
     pub fn flush(&self) -> Flush {
         self.flush
     }
