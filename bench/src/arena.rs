@@ -11,14 +11,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use loadline_database::{OpenRequest, Target, Work, open};
 use loadline_load::{Request, Warmup};
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, Driver, column};
+use loadline_model::{Column, Driver, TestRecord, column};
 use loadline_run::{alone, calibrate};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
 
 use crate::rounds::Contest;
 
-pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Number of payloads of a peer. With probability 1/n a row gets the payload it already holds, which is no work.
 pub(crate) const PAYLOADS: usize = 32;
@@ -188,13 +188,14 @@ pub(crate) fn request(
     Request { driver, warmup: Warmup::Seconds(warmup_s), duration_s, ..Request::new(target, work, jobs) }
 }
 
-pub(crate) fn loadline(
+/// A test of loadline; it is said if it is not valid.
+pub(crate) fn measured(
     target: &Arc<dyn Target>,
     work: &Arc<Work>,
     driver: Driver,
     jobs: u32,
     seconds: u32,
-) -> Outcome<Figure> {
+) -> Outcome<TestRecord> {
     // As in a run, and as peers do: the rows of the window before would be in caches.
     let draws = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
     let drawn = Arc::new(Work { draws, ..Work::clone(work) });
@@ -203,6 +204,17 @@ pub(crate) fn loadline(
     if let Some(why) = &record.invalid_reason {
         eprintln!("NOT VALID ({driver} driver, {jobs} jobs): {why}");
     }
+    Ok(record)
+}
+
+pub(crate) fn loadline(
+    target: &Arc<dyn Target>,
+    work: &Arc<Work>,
+    driver: Driver,
+    jobs: u32,
+    seconds: u32,
+) -> Outcome<Figure> {
+    let record = measured(target, work, driver, jobs, seconds)?;
     let figure = |column: &Column| {
         record.figure(column).ok_or_else(|| format!("no figure {column}: {:?}", record.why_absent(column)))
     };
@@ -235,7 +247,12 @@ pub(crate) fn number_after(text: &str, what: &str) -> Outcome<f64> {
 
 /// CPU time of children that have ended, s.
 pub(crate) fn children_cpu_s() -> Outcome<f64> {
-    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    cpu_s(UsageWho::RUSAGE_CHILDREN)
+}
+
+/// CPU time so far, s.
+pub(crate) fn cpu_s(who: UsageWho) -> Outcome<f64> {
+    let usage = getrusage(who)?;
     let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }

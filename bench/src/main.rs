@@ -10,6 +10,7 @@ mod arms;
 mod builds;
 mod fio;
 mod kills;
+mod logwriter;
 mod noisy;
 mod outcomes;
 mod pgbench;
@@ -44,6 +45,8 @@ enum Command {
     Procedures(procedures::ProcedureArgs),
     /// The device probe against fio on the same file
     Fio(fio::FioArgs),
+    /// The reference log writer against raw streams of writes, RocksDB (`--features rocksdb`) and PostgreSQL
+    LogWriter(logwriter::LogWriterArgs),
     /// Plans on real servers of many versions, fetched from package registries
     Servers(servers::ServersArgs),
     /// Every known way to spoil a figure, with the check that must catch it and a control run
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::Sysbench(args) => done(sysbench::run(&args)),
         Command::Procedures(args) => done(procedures::run(&args)),
         Command::Fio(args) => done(fio::run(&args)),
+        Command::LogWriter(args) => done(logwriter::run(&args)),
         Command::Servers(args) => servers::run(&args),
         Command::Spoil(args) => spoil::run(&args),
         Command::Arms(args) => done(arms::run(&args)),

@@ -47,7 +47,7 @@ pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDe
         DirectDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
     };
     match address.device {
-        // Measured (bench/logwriter-peers): one job reaches 0.98 to 0.99 of the raw device.
+        // Measured (`loadline-bench log-writer`): one job reaches 0.98 to 0.99 of the raw device.
         Device::Best => direct(Via::SystemCalls).or_else(|_| in_files(file::FileSync::Fdatasync)),
         Device::Fdatasync => in_files(file::FileSync::Fdatasync),
         Device::Dsync => in_files(file::FileSync::Dsync),
@@ -66,7 +66,7 @@ pub(super) fn open(address: &WalUrl, folders: &[OwnedFolder]) -> Result<Opened, 
         open_copy(address, folder.path()).map(|device| Member::new(folder.path(), device)).map_err(failed)
     };
     let set = |set: Replicas, standby| {
-        let warnings = set.warnings().to_vec();
+        let warnings = set.warnings.clone();
         Ok(Opened { device: Box::new(set), warnings, standby })
     };
     match (folders, &address.flash, &address.standby) {

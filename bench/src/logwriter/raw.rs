@@ -7,62 +7,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loadline_storage::{Access, AlignedBuf, open_file};
 use loadline_logwriter::LogDevice as _;
 use loadline_logwriter::device::file::{FileConfig, FileDevice};
+use loadline_storage::{Access, AlignedBuf, open_file};
 
-use crate::harness::{Contender, Job, Outcome};
+use super::harness::{Contender, Job};
+use crate::arena::Outcome;
 
 /// As many files as the log keeps.
 const FILES: u64 = 4;
 /// Start of the log in its files: they begin with a header of one block.
 const FIRST: u64 = 4096;
 
-/// How each write becomes durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Raw {
-    /// pwrite, then fdatasync.
-    Fdatasync,
-    /// pwrite with `O_DSYNC`.
-    Dsync,
-    /// pwrite with `O_DIRECT` and `O_DSYNC`.
-    DirectDsync,
-    /// pwrite with `O_DIRECT`, then fdatasync.
-    DirectFdatasync,
-    /// pwrite of 1 MiB with `O_DIRECT`, not made durable.
-    DirectMib,
-    /// pwrite of 4 MiB, about the size to which the log's groups grow.
-    DirectLarge,
-}
-
-impl Raw {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Raw::Fdatasync => "pwrite + fdatasync",
-            Raw::Dsync => "pwrite, O_DSYNC",
-            Raw::DirectDsync => "pwrite, O_DIRECT + O_DSYNC",
-            Raw::DirectFdatasync => "pwrite, O_DIRECT + fdatasync",
-            Raw::DirectMib => "pwrite of 1 MiB, O_DIRECT",
-            Raw::DirectLarge => "pwrite of 4 MiB, O_DIRECT",
-        }
-    }
-}
-
 /// One stream of writes of `bytes` each.
 #[derive(Clone)]
-pub(crate) struct Stream {
-    pub(crate) raw: Raw,
+pub(super) struct Stream {
+    access: Access,
+    /// fdatasync after each write.
+    fdatasync: bool,
     files: Vec<PathBuf>,
     file_bytes: u64,
-    pub(crate) bytes: usize,
+    pub(super) bytes: usize,
     /// Writes so far: a slice continues where the previous one ended.
     written: Arc<AtomicU64>,
 }
 
 impl Stream {
-    /// A stream with files of its own in the new directory `dir`.
-    pub(crate) fn new(raw: Raw, dir: &Path, bytes: usize) -> Outcome<Stream> {
-        std::fs::create_dir(dir)?;
+    /// A stream with files of its own in the empty folder `dir`.
+    pub(super) fn new(access: Access, fdatasync: bool, dir: &Path, bytes: usize) -> Outcome<Stream> {
         let device = FileDevice::open(dir, &FileConfig::default())?;
         let mut maker = device.file_maker();
         for file in 0..FILES {
@@ -70,15 +42,13 @@ impl Stream {
         }
         let mut files = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.path())).collect::<Outcome<Vec<_>>>()?;
         files.sort();
-        Ok(Stream { raw, files, file_bytes: device.file_bytes(), bytes, written: Arc::default() })
+        Ok(Stream { access, fdatasync, files, file_bytes: device.file_bytes(), bytes, written: Arc::default() })
     }
 }
 
 impl Contender for Stream {
-    fn jobs(&self, _: usize) -> Outcome<Vec<Job>> {
-        let Stream { raw, files, file_bytes, bytes, written } = self.clone();
-        let direct = !matches!(raw, Raw::Fdatasync | Raw::Dsync);
-        let dsync = matches!(raw, Raw::DirectDsync | Raw::Dsync);
+    fn jobs(&self, _: u32) -> Outcome<Vec<Job>> {
+        let Stream { access, fdatasync, files, file_bytes, bytes, written } = self.clone();
         let mut memory = AlignedBuf::new(bytes)?;
         let mut open: Option<(usize, File)> = None;
         Ok(vec![Box::new(move |record| {
@@ -88,14 +58,18 @@ impl Contender for Stream {
             let wanted = (number / each) as usize % files.len();
             let file = match open.take().filter(|(current, _)| *current == wanted) {
                 Some((_, file)) => file,
-                None => open_file(&files[wanted], Access { direct, dsync, ..Access::default() })?,
+                None => open_file(&files[wanted], access)?,
             };
             let (_, file) = open.insert((wanted, file));
             file.write_all_at(&memory, FIRST + number % each * bytes as u64)?;
-            if matches!(raw, Raw::Fdatasync | Raw::DirectFdatasync) {
+            if fdatasync {
                 file.sync_data()?;
             }
             Ok(())
         })])
+    }
+
+    fn durable_bytes(&self) -> u64 {
+        self.written.load(Ordering::Relaxed) * self.bytes as u64
     }
 }
