@@ -4,27 +4,20 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Source of the blocks that a database read, the best proof first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataSource {
-    Device,
-    /// The device, but for a share that is known to be no larger than a bound.
-    Bounded,
-    /// Caches and the device.
-    Lukewarm,
-    Cached,
-}
-
-impl fmt::Display for DataSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            DataSource::Device => "device",
-            DataSource::Bounded => "bounded",
-            DataSource::Lukewarm => "lukewarm",
-            DataSource::Cached => "cached",
-        })
+crate::named! {
+    /// Source of the blocks that a database read, the best proof first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum DataSource {
+        Device: "device";
+        /// The device, but for a share that is known to be no larger than a bound.
+        Bounded: "bounded";
+        /// Caches and the device.
+        Lukewarm: "lukewarm";
+        Cached: "cached";
     }
+    /// As stored and shown.
+    pub fn name;
 }
 
 /// Refusals that options overrode. Stored as one string, in which that of `--allow-cached` comes last.

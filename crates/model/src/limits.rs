@@ -21,23 +21,18 @@ pub struct TestLimit {
     pub source: LimitSource,
 }
 
-/// Names of limits, as records and the column `limit_of` hold them.
+/// Names of limits, as records and the column `limit_of` hold them, that are more than shown.
 pub mod name {
     /// Commits of the reference log writer: the only limit that older records have.
     pub const LOG_WRITER: &str = "log writer";
     /// The smallest durable transactions of the database itself.
     pub const SMALLEST_COMMITS: &str = "smallest commits";
-    pub const STATEMENTS: &str = "empty statements";
     pub const BLOCK_READS: &str = "block reads";
     /// Random reads of single blocks, all those of a query at once.
     pub const BATCH_READS: &str = "batches of block reads";
     pub const READ_BANDWIDTH: &str = "read bandwidth";
     pub const BLOCK_WRITES: &str = "block writes";
     pub const WRITE_BANDWIDTH: &str = "write bandwidth";
-    pub const COPY: &str = "copy of the rows";
-    pub const MEMORY: &str = "memory bandwidth";
-    pub const LOOP: &str = "loop over the rows";
-    pub const KERNEL: &str = "compiled code";
 }
 
 fn log_writer() -> String {

@@ -1,6 +1,6 @@
 //! Enums whose values have names: each is written once, beside its value.
 
-/// Defines an enum, `ALL` of its values in order, and a function for their texts, or two.
+/// Defines an enum, `ALL` of its values in order, and a function for their texts, or two. A value is displayed as its first text.
 ///
 /// ```
 /// loadline_model::named! {
@@ -17,7 +17,7 @@
 ///     /// In sentences.
 ///     pub fn words;
 /// }
-/// assert_eq!((Side::ALL.len(), Side::Left.id(), Side::Right.words()), (2, "l", "right-hand"));
+/// assert_eq!((Side::ALL.len(), Side::Left.to_string(), Side::Right.words()), (2, Side::Left.id().into(), "right-hand"));
 /// ```
 #[macro_export]
 macro_rules! named {
@@ -35,6 +35,12 @@ macro_rules! named {
             $(#[$means])*
             pub const fn $get(self) -> &'static str {
                 match self { $($name::$value => $text,)* }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.$get())
             }
         }
     };

@@ -1,7 +1,5 @@
 //! Results of `loadline probe`: the rates and latencies that the storage under a directory allows.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::limits::LogWriterPoint;
@@ -109,12 +107,6 @@ crate::named! {
     pub fn id;
     /// Heading in tables.
     pub fn title;
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.id())
-    }
 }
 
 /// The figures of one operation at one size and depth.
