@@ -83,7 +83,7 @@ pub(crate) fn run(args: &FioArgs) -> Outcome<()> {
     let baseline = median(&(0..9).map(|_| idle(&file)).collect::<Outcome<Vec<f64>>>()?).unwrap_or(0.0);
     println!(
         "{} file in {}, {} s a measurement, {} rounds; fio's start takes {:.0} ms of CPU",
-        loadline_model::format::bytes(session.file_bytes() as f64),
+        loadline_model::format::bytes(session.file_bytes as f64),
         args.dir.display(),
         args.seconds,
         args.rounds,

@@ -77,7 +77,7 @@ pub(super) struct Way {
     pub(super) must: Must,
     /// The run is made twice, the first time with the data kept.
     #[serde(default)]
-    kept: bool,
+    pub(super) kept: bool,
     /// Statements before the run.
     #[serde(default)]
     before: Vec<String>,
@@ -143,11 +143,6 @@ impl Way {
         let before = self.kept || !self.before.is_empty() || self.set.is_some() || self.beside.is_some();
         let command = self.beside_sql.is_some() || !self.through.is_empty() || !self.args.is_empty();
         before || command || self.acts_in_window()
-    }
-
-    #[cfg(test)]
-    pub(super) fn is_kept(&self) -> bool {
-        self.kept
     }
 
     /// An act in the window has no arguments of its own.

@@ -230,7 +230,6 @@ const BY_HAND: &[(&str, ByHand)] = &[
     }),
 ];
 
-/// The library whose syncs do nothing.
 /// The run with a library before libc's whose syncs do nothing.
 fn without_syncs(s: &Scene<'_>) -> Outcome<Seen> {
     s.run_through(&["env", &format!("LD_PRELOAD={}", eatmydata()?)], &[])
@@ -265,7 +264,7 @@ mod tests {
             let plans = way.run.split_whitespace().filter(|word| word.ends_with(".toml"));
             assert!(plans.into_iter().all(|plan| Path::new(plan).exists()), "{way:?}");
             // Data can only be another's if a run before left some.
-            assert!(way.is_kept() || !matches!(&way.must, Must::Refuse(_, why) if why == "--reload"), "{way:?}");
+            assert!(way.kept || !matches!(&way.must, Must::Refuse(_, why) if why == "--reload"), "{way:?}");
             assert!(!matches!(&way.must, Must::Show(id, _) if loadline_model::column::column(id).is_none()), "{way:?}");
             assert!(way.does_all_of_its_table(), "{way:?}");
         }

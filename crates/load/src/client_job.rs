@@ -80,7 +80,7 @@ fn with_retries(
     single: bool,
     shared: &Shared,
 ) -> (Option<Result<Option<u64>, TargetError>>, Attempts) {
-    let sequence = stream.sequence();
+    let sequence = stream.sequence;
     let mut lost = Attempts::default();
     let [mut pause_ns, longest_ns] = PAUSE_AFTER_CONFLICT_NS;
     loop {
@@ -103,7 +103,7 @@ fn with_retries(
         if shared.stopped() {
             return (None, lost);
         }
-        stream.go_on_at(sequence);
+        stream.sequence = sequence;
     }
 }
 
@@ -182,7 +182,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                 books.responded(&schedule, intended_ns, end_ns);
             }
             Some(Ok(commit_ns)) => {
-                let kind = script.as_ref().map_or_else(|| stream.kind(), ScriptJob::kind);
+                let kind = script.as_ref().map_or_else(|| stream.kind, ScriptJob::kind);
                 books.completed(&schedule, kind, start_ns, commit_ns, end_ns);
                 books.tally.with(|tally| {
                     if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
@@ -190,7 +190,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                     {
                         times.record(end_ns.saturating_sub(start_ns));
                     }
-                    tally.rows_changed += stream.rows_changed();
+                    tally.rows_changed += stream.rows_changed;
                 });
                 books.in_part(&schedule, shared, intended_ns.unwrap_or(start_ns), end_ns);
                 books.responded(&schedule, intended_ns, end_ns);

@@ -31,8 +31,10 @@ loadline_model::named! {
 pub struct PmemMap {
     start: NonNull<u8>,
     size: usize,
-    backing: Backing,
-    flush: Flush,
+    /// Memory behind it.
+    pub backing: Backing,
+    /// Instruction that writes it back.
+    pub flush: Flush,
     path: PathBuf,
 }
 
@@ -73,16 +75,6 @@ impl PmemMap {
             Err(e) => return Err(DeviceError::io(Step::Map, path, e)),
         };
         Ok(PmemMap { start, size, backing, flush, path: path.to_owned() })
-    }
-
-    /// Memory behind it.
-    pub fn backing(&self) -> Backing {
-        self.backing
-    }
-
-    /// Instruction that writes it back.
-    pub fn flush(&self) -> Flush {
-        self.flush
     }
 
     /// Path of the file when it was mapped.
@@ -176,8 +168,8 @@ mod tests {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let (path, file) = file(dir.path());
         let mut map = PmemMap::map(&file, &path, 10_000).unwrap();
-        assert_eq!((map.size(), map.backing()), (10_000, Backing::TmpfsStandIn));
-        assert!(map.backing().label().contains("no persistent memory"));
+        assert_eq!((map.size(), map.backing), (10_000, Backing::TmpfsStandIn));
+        assert!(map.backing.label().contains("no persistent memory"));
         map.store(9_990, b"0123456789").unwrap();
         map.persist(9_990, 10).unwrap();
         assert_eq!(&std::fs::read(&path).unwrap()[9_990..], b"0123456789");
@@ -197,7 +189,7 @@ mod tests {
         match PmemMap::map(&file, &path, 4096) {
             Err(error) => assert!(error.to_string().contains("no persistent memory under it"), "{error}"),
             // A developer's machine may have persistent memory.
-            Ok(map) => assert_eq!(map.backing(), Backing::Dax),
+            Ok(map) => assert_eq!(map.backing, Backing::Dax),
         }
         assert!(PmemMap::map(&file, &path, 0).is_err());
     }

@@ -66,16 +66,16 @@ impl Limit {
     pub fn name(self) -> &'static str {
         match self {
             Limit::Log => name::LOG_WRITER,
-            Limit::Statements => name::STATEMENTS,
+            Limit::Statements => "empty statements",
             Limit::BlockReads => name::BLOCK_READS,
             Limit::BatchReads => name::BATCH_READS,
             Limit::ReadBandwidth => name::READ_BANDWIDTH,
             Limit::BlockWrites => name::BLOCK_WRITES,
             Limit::WriteBandwidth => name::WRITE_BANDWIDTH,
-            Limit::Copy => name::COPY,
-            Limit::Memory => name::MEMORY,
-            Limit::Loop(_) => name::LOOP,
-            Limit::Kernel => name::KERNEL,
+            Limit::Copy => "copy of the rows",
+            Limit::Memory => "memory bandwidth",
+            Limit::Loop(_) => "loop over the rows",
+            Limit::Kernel => "compiled code",
         }
     }
 

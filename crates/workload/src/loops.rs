@@ -45,7 +45,8 @@ const SORTED: usize = 100;
 pub struct LoopRows {
     tables: Vec<Records>,
     params: Params,
-    of_all: u64,
+    /// Rows of the first table in the database.
+    pub of_all: u64,
 }
 
 impl LoopRows {
@@ -59,11 +60,6 @@ impl LoopRows {
     /// Rows of the first table that are in memory.
     pub fn rows(&self) -> u64 {
         self.tables.first().map_or(0, Records::len) as u64
-    }
-
-    /// Rows of the first table in the database.
-    pub fn of_all(&self) -> u64 {
-        self.of_all
     }
 
     pub fn memory(&self) -> impl Iterator<Item = &[i64]> {
@@ -329,7 +325,7 @@ mod tests {
         let payload = Payload { compressibility: 0.5, duplicates: None };
         let of = |max_bytes| LoopRows::new(&tables(&["fact", "customer"]), &params, 7, payload, max_bytes);
         let (all, part) = (of(u64::MAX), of(1 << 20));
-        assert_eq!((all.rows(), part.of_all()), (all.of_all(), all.of_all()));
+        assert_eq!((all.rows(), part.of_all), (all.of_all, all.of_all));
         assert_eq!(part.rows(), (1 << 20) / (FACT_WORDS * 8) as u64);
         let rows = part.rows() as usize;
         assert_eq!(part.table::<FACT_WORDS>(0), &all.table::<FACT_WORDS>(0)[..rows]);

@@ -119,11 +119,12 @@ fn rows([low, high]: [u64; 2]) -> String {
 pub struct Stream {
     steps: Vec<Op>,
     slots: Vec<Slot>,
-    sequence: u64,
+    /// How often the sequence has been bound; one that is set continues where another stream of the same job stopped.
+    pub sequence: u64,
     /// Rows changed by the last transaction.
-    changed: u64,
-    /// Kind of the last transaction: index in [`Program::kinds`].
-    kind: Option<usize>,
+    pub rows_changed: u64,
+    /// Kind of the last transaction: index in [`Program::kinds`]; `None` if all are of one.
+    pub kind: Option<usize>,
     start: JobStart,
     pool: Arc<Pool>,
     /// Places of the statements in a user's file.
@@ -236,32 +237,12 @@ impl Stream {
             steps,
             slots: vec![Slot::Int(0); vars.len()],
             sequence,
-            changed: 0,
+            rows_changed: 0,
             kind: None,
             start,
             pool,
             places,
         })
-    }
-
-    /// How often the sequence has been bound.
-    pub fn sequence(&self) -> u64 {
-        self.sequence
-    }
-
-    /// Continues at `sequence`, where another stream of the same job stopped.
-    pub fn go_on_at(&mut self, sequence: u64) {
-        self.sequence = sequence;
-    }
-
-    /// Rows changed by the last transaction.
-    pub fn rows_changed(&self) -> u64 {
-        self.changed
-    }
-
-    /// Kind of the last transaction: index in [`Program::kinds`]; `None` if all are of one.
-    pub fn kind(&self) -> Option<usize> {
-        self.kind
     }
 
     /// Rows that the next `transactions` transactions change. Simulates them without a database, because they are
@@ -270,7 +251,7 @@ impl Stream {
         let mut replay = Replay::new(self, program);
         let mut changed = || {
             replay.next_kind();
-            replay.stream.changed
+            replay.stream.rows_changed
         };
         (0..transactions).map(|_| changed()).sum()
     }
@@ -281,7 +262,7 @@ impl Stream {
     /// [`StreamError`]; the caller rolls back.
     pub fn transaction<E: Execute + ?Sized>(&mut self, executor: &mut E) -> Result<(), StreamError<E::Error>> {
         let steps = std::mem::take(&mut self.steps);
-        self.changed = 0;
+        self.rows_changed = 0;
         let result = self.run(&steps, executor);
         self.steps = steps;
         result
@@ -310,7 +291,7 @@ impl Stream {
                         let expected = [u64::from(*rows); 2];
                         return Err(StreamError::Rows { statement: "bulk load".to_owned(), expected, got });
                     }
-                    self.changed += got;
+                    self.rows_changed += got;
                 }
                 Op::Choose { slot, arms, is_kind } => {
                     let Slot::Int(value) = self.slots[*slot] else { continue };
@@ -341,7 +322,7 @@ impl Stream {
                         return Err(StreamError::Rows { statement, expected, got });
                     }
                     if *changes {
-                        self.changed += got;
+                        self.rows_changed += got;
                     }
                 }
             }

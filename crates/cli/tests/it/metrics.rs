@@ -1,7 +1,7 @@
 //! Metrics of a run, and Grafana's dashboard, in a real Prometheus.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use super::live::Server;
 use crate::common::*;
@@ -61,8 +61,7 @@ fn every_query_of_the_dashboard_is_answered() {
     let results = tempfile::tempdir().unwrap();
     let running = serving(results.path());
     let address = &running.address;
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let scraper = format!("127.0.0.1:{port}");
+    let scraper = format!("127.0.0.1:{}", free_port());
     let data = tempfile::tempdir().unwrap();
     let config = data.path().join("prometheus.yml");
     let jobs = format!("[{{job_name: loadline, static_configs: [{{targets: ['{address}']}}]}}]");

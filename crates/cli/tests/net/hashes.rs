@@ -109,7 +109,7 @@ fn draws(work: &Work, all: &mut Items) {
             // What only a database can compute ends the transaction here; its text is among the SQL.
             let _ = stream.transaction(&mut sent);
         }
-        hash.add(&stream.sequence().to_le_bytes());
+        hash.add(&stream.sequence.to_le_bytes());
     }
     all.insert(format!("draws {}", work.workload.code), hash.text());
 }

@@ -243,7 +243,7 @@ fn loops_over_the_rows_answer_as_the_database() {
             target.create(&work).unwrap();
             target.load(&work, 1).unwrap();
             let rows = LoopRows::new(&workload.tables, &work.params, work.seed, work.payload, 128 << 20);
-            assert_eq!(rows.rows(), rows.of_all());
+            assert_eq!(rows.rows(), rows.of_all);
             let db = target.connector.connect(Commit::Wait).unwrap();
             let mut both = Both { db, work: &work, looping: Looping::new(*of, &rows), compared: 0 };
             let mut stream = work.stream(1).unwrap();

@@ -70,7 +70,7 @@ impl PmemDevice {
             }
             other => other.into(),
         })?;
-        let (backing, flush) = (mapped.backing(), mapped.flush());
+        let (backing, flush) = (mapped.backing, mapped.flush);
         Ok(PmemDevice { dir: LogDir(dir.to_owned()), file_bytes, block_bytes, backing, flush, map: None, dirty: None })
     }
 }

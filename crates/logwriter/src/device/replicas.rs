@@ -97,7 +97,8 @@ pub struct Replicas {
     pool: Pool,
     ticket: u64,
     acked: u64,
-    warnings: Vec<String>,
+    /// Sentences for the user.
+    pub warnings: Vec<String>,
 }
 
 impl Replicas {
@@ -135,11 +136,6 @@ impl Replicas {
     /// A handle to watch the set while its log is written.
     pub fn watch(&self) -> Watch {
         Watch(Arc::clone(&self.board))
-    }
-
-    /// Sentences for the user.
-    pub fn warnings(&self) -> &[String] {
-        &self.warnings
     }
 
     /// A copy of `blocks` that all lanes share, because they finish at different times.

@@ -144,9 +144,9 @@ impl ScanSession {
                 go_on(request)?;
                 let Some(((rows, idle_s, stream), of_size)) = streams.get_mut(i).zip(seen.get_mut(i)) else { continue };
                 let redo = self.redo()?;
-                stream.go_on_at(sequence);
+                stream.sequence = sequence;
                 let (write_ns, commit_ns) = self.transaction(request, stream, *rows, *idle_s)?;
-                sequence = stream.sequence();
+                sequence = stream.sequence;
                 let redo_bytes = self.redo()? - redo;
                 of_size.push(Sample { redo_bytes, idle_s: *idle_s, write_ns, commit_ns });
                 tick(round * sizes + done, samples * sizes);
@@ -246,7 +246,7 @@ pub(crate) fn scan(
     let before = session.counters()?;
     let around_open = Surroundings::read(&server);
     let open_ns = now_ns();
-    let seen = session.rounds(request, samples, streams, stream.sequence(), tick)?;
+    let seen = session.rounds(request, samples, streams, stream.sequence, tick)?;
     let elapsed_ns = now_ns() - open_ns;
     let readings = [around_open, Surroundings::read(&server)];
     let after = session.counters()?;

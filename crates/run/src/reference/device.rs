@@ -144,7 +144,7 @@ impl Part for Device {
                 bytes(size as f64),
                 if session.direct() { "O_DIRECT, " } else { "through the page cache, " },
                 session.engine().0.name(),
-                bytes(session.file_bytes() as f64),
+                bytes(session.file_bytes as f64),
             );
             Ok((of, per_s.map(|n| n * self.unit(size))))
         })?;

@@ -67,7 +67,7 @@ impl Part for Loops {
         let work = subject.request.work.as_ref();
         let Rows { of: rows, pages } = references.rows.for_work(work);
         self.pages = pages;
-        self.rows = (rows.rows(), rows.of_all());
+        self.rows = (rows.rows(), rows.of_all);
         if self.rows.0 == 0 {
             return Err("the table has no rows".to_owned());
         }

@@ -61,11 +61,11 @@ pub fn probe(
         cleaned(dir)?.into_iter().for_each(|text| note(watch, text));
     }
     let mut session = ProbeSession::open(dir, options, stop)?;
-    watch(Event::Needs { needed: session.needed_bytes(), free: session.facts().storage.free_bytes });
+    watch(Event::Needs { needed: session.needed_bytes, free: session.facts.storage.free_bytes });
     for text in caveats(&session) {
         note(watch, text);
     }
-    let wanted = session.file_bytes();
+    let wanted = session.file_bytes;
     if options.size.is_none() && wanted < 1 << 30 {
         note(watch, format!("free space is short: the test file has only {}", bytes(wanted as f64)));
     }
@@ -95,14 +95,14 @@ pub fn probe(
     }
     Ok(ProbedDir {
         dir: dir.display().to_string(),
-        storage: session.facts().storage.clone(),
-        kind: session.facts().kind.name().to_owned(),
-        st_dev: session.facts().st_dev,
-        logical_block_bytes: session.facts().logical_block_bytes,
+        storage: session.facts.storage.clone(),
+        kind: session.facts.kind.name().to_owned(),
+        st_dev: session.facts.st_dev,
+        logical_block_bytes: session.facts.logical_block_bytes,
         engine,
         engine_reason: engine_reason.map(str::to_owned),
         direct: session.direct(),
-        file_bytes: session.file_bytes(),
+        file_bytes: session.file_bytes,
         window_s: slice_s * f64::from(rounds),
         rounds,
         compressibility: options.compressibility,
@@ -147,7 +147,7 @@ fn measured(
 /// Notes about this directory.
 fn caveats(session: &ProbeSession<&AtomicBool>) -> Vec<String> {
     let mut all = Vec::new();
-    if let Some(text) = session.facts().kind.caveat() {
+    if let Some(text) = session.facts.kind.caveat() {
         all.push(text.to_owned());
     }
     if let (Engine::Threads, Some(reason)) = session.engine() {
@@ -167,7 +167,7 @@ fn caveats(session: &ProbeSession<&AtomicBool>) -> Vec<String> {
     if let Ok((label, flush)) = session.pmem() {
         all.push(format!("mapped memory is {label}; written back with {flush} and sfence"));
     }
-    let facts = &session.facts().storage.device_facts;
+    let facts = &session.facts.storage.device_facts;
     if facts.get("write_cache").is_some_and(|c| c == "write through") {
         all.push("the device reports no volatile write cache: a sync has nothing to flush".to_owned());
     }

@@ -36,7 +36,7 @@ const WARM_UP: f64 = 0.1;
 #[derive(Debug)]
 pub struct ProbeSession<S> {
     dir: PathBuf,
-    facts: StorageFacts,
+    pub(super) facts: StorageFacts,
     file: TestFile,
     growing: TestFile,
     pmem: Result<(TestFile, PmemMap), String>,
@@ -49,9 +49,11 @@ pub struct ProbeSession<S> {
     reading: Offsets,
     writing: Offsets,
     next_sync: u64,
-    bytes: u64,
+    /// Size of the test file, bytes.
+    pub file_bytes: u64,
     side_bytes: u64,
-    needed: u64,
+    /// Most space of all files of the probe, bytes.
+    pub(super) needed_bytes: u64,
     stop: S,
 }
 
@@ -76,14 +78,14 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             return Err(ProbeError::ReadOnly(dir.to_owned()));
         }
         let mapped = facts.kind == Kind::Tmpfs || facts.dax;
-        let bytes = file_size(dir, &facts, options.size, mapped)?;
-        let needed = needed(bytes, mapped);
+        let file_bytes = file_size(dir, &facts, options.size, mapped)?;
+        let needed_bytes = needed(file_bytes, mapped);
         let (engine, engine_reason) = engine(options.engine);
         // tmpfs accepts O_DIRECT but uses memory anyway.
         let direct = facts.kind != Kind::Tmpfs;
         let make = || TestFile::create(dir, direct, facts.logical_block_bytes);
         let (file, growing) = (make()?, make()?);
-        let side_bytes = side(bytes);
+        let side_bytes = side(file_bytes);
         let pmem = if mapped {
             let file = TestFile::create(dir, false, None)?;
             match PmemMap::map(&file.plain, dir, side_bytes as usize) {
@@ -116,16 +118,12 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             reading: Offsets::Sequential(AtomicU64::new(0)),
             writing: Offsets::Sequential(AtomicU64::new(0)),
             next_sync: 0,
-            bytes,
+            file_bytes,
             side_bytes,
-            needed,
+            needed_bytes,
             stop,
             facts,
         })
-    }
-
-    pub fn facts(&self) -> &StorageFacts {
-        &self.facts
     }
 
     /// The I/O engine, and the reason if it is not io_uring.
@@ -149,23 +147,13 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         self.file.alignment
     }
 
-    /// Size of the test file, bytes.
-    pub fn file_bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Most space of all files of the probe, bytes.
-    pub fn needed_bytes(&self) -> u64 {
-        self.needed
-    }
-
     /// Label and write-back instruction of the mapped memory.
     ///
     /// # Errors
     /// Why there is none.
     pub fn pmem(&self) -> Result<(&'static str, &'static str), &str> {
         match &self.pmem {
-            Ok((_, map)) => Ok((map.backing().label(), map.flush().name())),
+            Ok((_, map)) => Ok((map.backing.label(), map.flush.name())),
             Err(reason) => Err(reason),
         }
     }
@@ -183,7 +171,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     /// The file cannot be read.
     pub fn duplicates(&self) -> Result<f64, ProbeError> {
         let mut blocks = IdenticalBlocks::default();
-        let read = blocks.add(&self.file.plain, self.bytes.min(HASHED_BYTES));
+        let read = blocks.add(&self.file.plain, self.file_bytes.min(HASHED_BYTES));
         read.map_err(|cause| DeviceError::Io { step: Step::Read, path: self.dir.clone(), cause })?;
         Ok(blocks.share().unwrap_or(0.0))
     }
@@ -196,7 +184,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     pub fn fill(&mut self, seconds: f64, mut progress: impl FnMut(u64, u64)) -> Result<u64, ProbeError> {
         let point = Point { operation: Operation::SequentialWrite, size: MIB, depth: 1 };
         let failed = |e: io::Error, dir: &Path| wrap(SliceError::Io(e), &point, dir);
-        match preallocate(&self.file.plain, self.bytes) {
+        match preallocate(&self.file.plain, self.file_bytes) {
             // Filesystems that cannot preallocate allocate on write.
             Err(e) if e.raw_os_error() == Some(nix::libc::EOPNOTSUPP) => {}
             result => {
@@ -207,7 +195,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         self.data.fill(&mut buffer);
         let begin = now_ns();
         let mut at = 0;
-        while at < self.bytes {
+        while at < self.file_bytes {
             if self.stop.load(std::sync::atomic::Ordering::Relaxed) {
                 return Err(ProbeError::Interrupted);
             }
@@ -217,10 +205,10 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             self.data.stamp(&mut buffer);
             write_all(&self.file.plain, &buffer, at).map_err(|e| failed(e, &self.dir))?;
             at += MIB;
-            progress(at, self.bytes);
+            progress(at, self.file_bytes);
         }
         self.file.plain.set_len(at).and_then(|()| self.file.plain.sync_all()).map_err(|e| failed(e, &self.dir))?;
-        self.bytes = at;
+        self.file_bytes = at;
         Ok(at)
     }
 
@@ -305,7 +293,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             direction,
             size: point.size,
             depth: point.depth,
-            blocks: (self.bytes / point.size.max(1)).max(1),
+            blocks: (self.file_bytes / point.size.max(1)).max(1),
             poll: self.poll,
             stop: &self.stop,
         };
@@ -327,7 +315,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         } else {
             // Align again after another block size.
             self.next_sync = self.next_sync.next_multiple_of(point.size.max(1));
-            WriteAt::Preallocated { next: &mut self.next_sync, bytes: self.bytes }
+            WriteAt::Preallocated { next: &mut self.next_sync, bytes: self.file_bytes }
         };
         let writes = SyncWrites { file, dir: &self.dir, size: point.size, fdatasync, stop: &self.stop };
         if files.direct && !direct {

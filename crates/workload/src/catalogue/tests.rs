@@ -293,7 +293,7 @@ fn rows_are_locked_in_one_order() {
                     counted += if let Effect::Change(rows) = s.effect { rows } else { 0 };
                 }
                 assert!(locks.windows(2).all(|w| w[0] < w[1]), "{code}: {locks:?}");
-                changed += running.rows_changed();
+                changed += running.rows_changed;
             }
             assert_eq!(changed, counted);
             assert_eq!(stream().rows_changed_by(&program, 500), changed, "{code}: the work can be computed afterwards");
