@@ -84,10 +84,12 @@ pub struct Check {
 
 impl Check {
     /// A check with the outcome `Passed` if `ok`, else `Failed`.
+    #[must_use]
     pub fn require(id: CheckId, ok: bool, detail: String) -> Check {
         Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
     }
 
+    #[must_use]
     pub fn new(id: CheckId, outcome: Outcome, detail: impl Into<String>) -> Check {
         Check { id, outcome, detail: detail.into() }
     }

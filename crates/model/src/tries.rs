@@ -81,6 +81,7 @@ fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
 
 /// Splits the windows of a run into those that count, each at the place of the first try of its test and with the number of tries, and
 /// all others.
+#[must_use]
 pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
     let firsts: BTreeSet<u32> = all.iter().filter_map(|r| r.try_of).collect();
     all.iter_mut().for_each(|r| r.tries = measured(&[r]));
