@@ -2,7 +2,7 @@
 
 use loadline_analyze::{Sweep, bound_of_sweep};
 use loadline_model::facts::facts;
-use loadline_model::{TestRecord, Validity};
+use loadline_model::{Json as _, TestRecord, Validity};
 use serde_json::{Value, json};
 
 use crate::content::{self, kept_tests, waits_of};
@@ -14,26 +14,26 @@ use crate::{Options, ReportError, RunData};
 const REPORT_SCHEMA: u32 = 3;
 
 /// A test as it is stored, and what its checks say of it; nothing is valid of an imported one.
-fn test(record: &TestRecord) -> Value {
-    let mut test = stored(record);
+fn test(record: &TestRecord) -> Result<Value, ReportError> {
+    let mut test = record.to_json()?;
     match record.validity() {
         Some(validity) => (test["validity"], test["tries"]) = (json!(validity), json!(record.tries)),
         None => test["valid"] = Value::Null,
     }
-    test
+    Ok(test)
 }
 
 /// A run as it is stored. Notes are in Markdown, by workload; of the whole run under the empty name.
-fn run(side: &PlatformRun<'_>) -> Value {
+fn run(side: &PlatformRun<'_>) -> Result<Value, ReportError> {
     let RunData { manifest, records, warnings, notes, .. } = side.run;
-    let tests: Vec<Value> = records.iter().map(test).collect();
-    let (facts, manifest) = (facts(manifest), stored(manifest));
+    let tests: Vec<Value> = records.iter().map(test).collect::<Result<_, _>>()?;
+    let (facts, manifest) = (facts(manifest), manifest.to_json()?);
     let mut run =
         json!({ "label": side.label, "manifest": manifest, "tests": tests, "warnings": warnings, "facts": facts });
     if !notes.is_empty() {
         run["notes"] = json!(notes);
     }
-    run
+    Ok(run)
 }
 
 /// The object, indented, with a final line break.
@@ -48,7 +48,7 @@ pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, Repo
     let of_sweeps = sides.iter().flat_map(|s| s.sweeps.iter().map(|sweep| sweep_summary(s, sweep)));
     let report = json!({
         "schema": REPORT_SCHEMA,
-        "runs": sides.iter().map(run).collect::<Vec<_>>(),
+        "runs": sides.iter().map(run).collect::<Result<Vec<_>, _>>()?,
         "summary": {
             "tests": records().count(),
             "valid": count(Some(Validity::Valid)),

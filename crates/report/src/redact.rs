@@ -10,9 +10,7 @@ use loadline_model::Forced;
 use loadline_model::disturbance::{DISTURBANCES, disturbed_by};
 use loadline_model::format::number;
 use loadline_model::manifest::Calibration;
-use loadline_model::{Imported, Letter, Note, Outcome, TestRecord, column};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use loadline_model::{Imported, Json, Letter, Note, Outcome, TestRecord, column};
 use serde_json::Value;
 
 use crate::content::platform::of_private_server;
@@ -130,10 +128,10 @@ impl Hiding<'_> {
         Ok(())
     }
 
-    fn hidden<T: Serialize + DeserializeOwned>(&mut self, name: &str, value: &T) -> Result<T, ReportError> {
-        let mut json = serde_json::to_value(value)?;
+    fn hidden<T: Json>(&mut self, name: &str, value: &T) -> Result<T, ReportError> {
+        let mut json = value.to_json()?;
         self.walk(name, &mut json);
-        Ok(serde_json::from_value(json)?)
+        Ok(T::from_json(json.to_string().as_bytes())?)
     }
 
     fn walk(&mut self, path: &str, value: &mut Value) {

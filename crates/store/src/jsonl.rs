@@ -10,7 +10,7 @@ use std::path::Path;
 use loadline_model::column::NOT_FINITE;
 use loadline_model::disturbance::judge_kept;
 use loadline_model::record::RECORD_SCHEMA;
-use loadline_model::{Check, CheckId, Detail, Outcome, TestRecord};
+use loadline_model::{Check, CheckId, Detail, Json as _, Outcome, TestRecord};
 use serde::de::IgnoredAny;
 use sha2::{Digest as _, Sha256};
 
@@ -67,7 +67,7 @@ fn record(path: &Path, line: usize, json: &[u8]) -> Result<TestRecord, StoreErro
         return Err(StoreError::Newer { path: path.to_owned(), line: Some(line), found, known: RECORD_SCHEMA });
     }
     let (json, sum) = without_checksum(json);
-    let mut record: TestRecord = serde_json::from_slice(&json).map_err(|e| damaged(path, line, json_text(&e)))?;
+    let mut record: TestRecord = TestRecord::from_json(&json).map_err(|e| damaged(path, line, json_text(&e)))?;
     if record.schema == 0 {
         return Err(damaged(path, line, "its 'schema' is 0, which is invalid".to_owned()));
     }
@@ -134,7 +134,7 @@ pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
     }
     let mut line = serde_json::to_vec(&record).map_err(|e| format!("its record cannot be encoded: {e}"))?;
     // A figure under the name of a field would make a line that no one can read any more.
-    match serde_json::from_slice::<TestRecord>(&line) {
+    match TestRecord::from_json(&line) {
         Ok(back) if back == record => {}
         Ok(_) => return Err("its record would not read back as it is".to_owned()),
         Err(e) => return Err(format!("its record would not read back: {}", json_text(&e))),

@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use loadline_model::TestRecord;
 use loadline_model::live::{LiveEvent, LiveLine};
+use loadline_model::{Json as _, TestRecord};
 
 use crate::{jsonl, layout};
 
@@ -86,7 +86,7 @@ impl Tail {
     pub fn lines(&mut self) -> std::io::Result<(Vec<LiveLine>, bool)> {
         let (text, again) = self.new_lines(MOST)?;
         let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && l.len() <= LONGEST);
-        Ok((lines.filter_map(|line| serde_json::from_slice(line).ok()).collect(), again))
+        Ok((lines.filter_map(|line| LiveLine::from_json(line).ok()).collect(), again))
     }
 
     /// The new tests, and whether they replace those before.

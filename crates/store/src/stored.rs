@@ -7,8 +7,7 @@ use loadline_model::activity::ACTIVITY_SCHEMA;
 use loadline_model::column::column;
 use loadline_model::manifest::MANIFEST_SCHEMA;
 use loadline_model::tries::split;
-use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord};
-use serde::de::DeserializeOwned;
+use loadline_model::{Activity, Json as _, Latencies, Manifest, Series, Snapshot, TestRecord};
 
 use crate::error::{StoreError, damaged, io_error, json_text};
 use crate::jsonl::{self, Tests, changed_warnings};
@@ -83,7 +82,7 @@ impl StoredRun {
     /// The run has no such test, or the file is missing, damaged or of a newer layout.
     pub fn snapshots(&self, test: u32) -> Result<Vec<(String, Snapshot)>, StoreError> {
         let path = self.file(layout::SNAPSHOTS, test)?;
-        Ok(read_json::<snapshots::File>(&path, SNAPSHOTS_SCHEMA)?.named())
+        Ok(read_json(&path, SNAPSHOTS_SCHEMA, |text| serde_json::from_slice::<snapshots::File>(text))?.named())
     }
 
     /// Rows of the database's statistics views for test number `test`; `None` if the run has no such file, as those of older
@@ -96,7 +95,7 @@ impl StoredRun {
         if !path.exists() {
             return Ok(None);
         }
-        read_json(&path, ACTIVITY_SCHEMA).map(Some)
+        read_json(&path, ACTIVITY_SCHEMA, Activity::from_json).map(Some)
     }
 
     fn file(&self, kind: layout::SideFile<'_>, test: u32) -> Result<PathBuf, StoreError> {
@@ -123,12 +122,12 @@ fn read_histograms(path: &Path) -> Result<Vec<(String, Latencies)>, StoreError> 
 ///
 /// # Errors
 /// It is missing, damaged or of a newer layout.
-pub(crate) fn read_json<T: DeserializeOwned>(path: &Path, known: u32) -> Result<T, StoreError> {
+pub(crate) fn read_json<T>(path: &Path, known: u32, made: fn(&[u8]) -> serde_json::Result<T>) -> Result<T, StoreError> {
     let text = read(path)?;
     if let Some(found) = newer(&text, known) {
         return Err(StoreError::Newer { path: path.to_owned(), line: None, found, known });
     }
-    serde_json::from_slice(&text).map_err(|e| damaged(path, Some(e.line().max(1)), json_text(&e)))
+    made(&text).map_err(|e| damaged(path, Some(e.line().max(1)), json_text(&e)))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
@@ -144,7 +143,7 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 /// It is missing, damaged or of a newer layout.
 pub fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     let path = run.join(layout::MANIFEST);
-    let manifest: Manifest = read_json(&path, MANIFEST_SCHEMA)?;
+    let manifest: Manifest = read_json(&path, MANIFEST_SCHEMA, Manifest::from_json)?;
     if manifest.schema == 0 {
         return Err(damaged(&path, None, "its 'schema' is 0, which is invalid"));
     }

@@ -59,5 +59,5 @@ pub fn read_watched(path: &Path) -> Result<Watched, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing(path.to_owned()));
     }
-    read_json(path, WATCHED_SCHEMA)
+    read_json(path, WATCHED_SCHEMA, |text| serde_json::from_slice(text))
 }
