@@ -2,9 +2,8 @@
 //! use. It connects to the database by a Unix socket, and the replica to it by another or, if it knows no such way, at the loopback
 //! address ([`listener`]).
 //!
-//! Each connection has two [`Queue`]s, one per direction, each with a thread that receives and one that sends. A piece is due
-//! its delay after the moment in which it was received. The probes that measure the round trip are connections of the same kind
-//! ([`Prober`]).
+//! Each direction of a connection has a thread ([`pump`]). A piece is due its delay after the moment in which it was received. The
+//! probes that measure the round trip are connections of the same kind ([`Prober`]).
 //!
 //! A relay passes 1 GiB/s and more. Its memory is bounded: what is under way at that rate, at most 1 GiB and usually little,
 //! because a log is written more slowly.
@@ -14,18 +13,20 @@ mod probe;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 use loadline_storage::now_ns;
 
@@ -39,12 +40,8 @@ const FAST: f64 = 1.073_741_824;
 /// Bytes that may wait besides those under way, and the most of both, however long the link is.
 const BESIDES: u64 = 8 << 20;
 const MOST: u64 = 1 << 30;
-/// Pause between two looks whether a full queue has become shorter.
-const FULL: Duration = Duration::from_millis(1);
-/// Empty buffers of a direction that are kept.
-const SPARES: usize = 8;
 /// Memory of a piece beside its bytes.
-const PIECE: usize = size_of::<Piece>() + 16;
+const PIECE: u64 = size_of::<(u64, Vec<u8>)>() as u64 + 16;
 
 /// A listening relay. Dropping it closes its connections and removes its socket.
 pub struct Relay {
@@ -156,23 +153,14 @@ impl Shared {
     fn join(&self, near: UnixStream, far: UnixStream, bytes: Option<Arc<AtomicU64>>) -> io::Result<()> {
         let ends = Arc::new(Ends([near, far]));
         for from in [0, 1] {
-            let pump = || -> io::Result<()> {
-                let thread = |name: &str| std::thread::Builder::new().name(name.into());
-                let ((pieces, due), (empty, spares)) = (channel(), sync_channel(SPARES));
-                let held = Arc::new(AtomicUsize::new(0));
-                let (of_sender, sent) = (Arc::clone(&ends), Arc::clone(&held));
-                thread("link out").spawn(move || {
-                    send(&of_sender.0[1 - from], &due, &empty, &sent);
-                    // Everything that was received has been sent, or cannot be.
-                    of_sender.close();
-                })?;
-                let queue = Queue { pieces, spares, held };
-                let (ends, delay_ns, bytes) = (Arc::clone(&ends), Arc::clone(&self.delay_ns), bytes.clone());
-                thread("link in")
-                    .spawn(move || receive(&ends.0[from], &ends.0[1 - from], &queue, &delay_ns, bytes.as_deref()))?;
-                Ok(())
-            };
-            if let Err(e) = pump() {
+            let (of_pump, delay_ns, bytes) = (Arc::clone(&ends), Arc::clone(&self.delay_ns), bytes.clone());
+            let spawned = std::thread::Builder::new().name("link".into()).spawn(move || {
+                let [from, to] = [from, 1 - from].map(|end| &of_pump.0[end]);
+                // One that fails has lost an end.
+                let _ = pump(from, to, &delay_ns, bytes.as_deref());
+                of_pump.close();
+            });
+            if let Err(e) = spawned {
                 ends.close();
                 return Err(e);
             }
@@ -187,89 +175,51 @@ impl Shared {
     }
 }
 
-/// Bytes received in one read.
-struct Piece {
-    due_ns: u64,
-    /// The first `len` bytes are its own.
-    bytes: Vec<u8>,
-    len: usize,
-}
-
-/// The pieces of one direction of a connection that are under way, in order.
-struct Queue {
-    pieces: Sender<Piece>,
-    /// Buffers of pieces that were sent.
-    spares: Receiver<Vec<u8>>,
-    /// Memory of the pieces, bytes, until they are sent. The thread that sends has it as well.
-    held: Arc<AtomicUsize>,
-}
-
-impl Queue {
-    /// A buffer of [`READ`] bytes.
-    fn buffer(&self) -> Vec<u8> {
-        self.spares.try_recv().unwrap_or_else(|_| vec![0; READ])
-    }
-
-    /// Adds a piece; waits while the others hold more than a fast link of this delay has under way. `false`: nothing can be sent.
-    fn push(&self, piece: Piece, delay_ns: u64) -> bool {
-        // A read need not fill its buffer.
-        let under_way = (delay_ns as f64 * 2.0 * FAST) as u64;
-        let capacity = under_way.saturating_add(BESIDES).min(MOST);
-        while self.held.load(Ordering::Acquire) as u64 > capacity {
-            if Arc::strong_count(&self.held) == 1 {
-                return false;
+/// Passes on what `from` receives, in order, until it closes and all has been sent, or nothing can be sent any more.
+fn pump(mut from: &UnixStream, mut to: &UnixStream, delay_ns: &AtomicU64, bytes: Option<&AtomicU64>) -> io::Result<()> {
+    // A timeout of poll(2) may be a thousandth late.
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty())?;
+    let mut buffer = vec![0; READ];
+    let (mut under_way, mut held, mut is_open) = (VecDeque::<(u64, Vec<u8>)>::new(), 0, true);
+    while is_open || !under_way.is_empty() {
+        if let Some((due_ns, piece)) = under_way.front() {
+            if *due_ns <= now_ns() {
+                to.write_all(piece)?;
+                held -= piece.len() as u64 + PIECE;
+                under_way.pop_front();
+                continue;
             }
-            std::thread::sleep(FULL);
+            timer
+                .set(Expiration::OneShot(Duration::from_nanos(*due_ns).into()), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+            // What a fast link of this delay has under way, both there and back.
+            let capacity =
+                ((delay_ns.load(Ordering::Relaxed) as f64 * 2.0 * FAST) as u64).saturating_add(BESIDES).min(MOST);
+            let reads = if is_open && held <= capacity { PollFlags::POLLIN } else { PollFlags::empty() };
+            let mut waits = [PollFd::new(timer.as_fd(), PollFlags::POLLIN), PollFd::new(from.as_fd(), reads)];
+            match poll(&mut waits[..if reads.is_empty() { 1 } else { 2 }], PollTimeout::NONE) {
+                Err(Errno::EINTR) => continue,
+                Err(e) => return Err(e.into()),
+                Ok(_) if waits[0].any() == Some(true) => continue,
+                Ok(_) => {}
+            }
         }
-        self.held.fetch_add(piece.bytes.len() + PIECE, Ordering::AcqRel);
-        self.pieces.send(piece).is_ok()
-    }
-}
-
-/// Receives until the end closes, or nothing can be sent any more.
-fn receive(mut from: &UnixStream, mut to: &UnixStream, queue: &Queue, delay_ns: &AtomicU64, bytes: Option<&AtomicU64>) {
-    let (mut buffer, mut due_ns) = (queue.buffer(), 0);
-    loop {
         let n = match from.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(n) => n,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return,
+            read => read?,
         };
-        let received_ns = now_ns();
+        let (received_ns, delay_ns) = (now_ns(), delay_ns.load(Ordering::Relaxed));
+        is_open = n > 0;
         if let Some(bytes) = bytes {
             bytes.fetch_add(n as u64, Ordering::Relaxed);
         }
-        let delay_ns = delay_ns.load(Ordering::Relaxed);
-        // Without a delay and with nothing under way, two changes of threads are saved.
-        if delay_ns == 0 && queue.held.load(Ordering::Acquire) == 0 {
-            if to.write_all(&buffer[..n]).is_err() {
-                return;
-            }
-            continue;
-        }
-        // Small pieces are copied, so that each does not take a whole buffer.
-        let bytes = if n * 4 < READ { buffer[..n].to_vec() } else { std::mem::replace(&mut buffer, queue.buffer()) };
-        // In order: one that is due earlier waits for those before it.
-        due_ns = received_ns.saturating_add(delay_ns).max(due_ns);
-        if !queue.push(Piece { due_ns, bytes, len: n }, delay_ns) {
-            return;
+        if delay_ns == 0 && under_way.is_empty() {
+            to.write_all(&buffer[..n])?;
+        } else if is_open {
+            // In order: one that is due earlier waits for those before it.
+            let before_ns = under_way.back().map_or(0, |(due_ns, _)| *due_ns);
+            under_way.push_back((received_ns.saturating_add(delay_ns).max(before_ns), buffer[..n].to_vec()));
+            held += n as u64 + PIECE;
         }
     }
-}
-
-/// Sends each piece when it is due.
-fn send(mut to: &UnixStream, pieces: &Receiver<Piece>, spares: &SyncSender<Vec<u8>>, held: &AtomicUsize) {
-    // The system may otherwise wake this thread 50 µs late. Fails only on systems without it.
-    let _ = nix::sys::prctl::set_timerslack(1);
-    for Piece { due_ns, bytes, len } in pieces {
-        std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns())));
-        if to.write_all(&bytes[..len]).is_err() {
-            return;
-        }
-        held.fetch_sub(bytes.len() + PIECE, Ordering::AcqRel);
-        if bytes.len() == READ {
-            let _ = spares.try_send(bytes);
-        }
-    }
+    Ok(())
 }

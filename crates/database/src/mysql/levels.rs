@@ -6,15 +6,12 @@
 //! A server whose replica is away, or is late, stops waiting (`Rpl_semi_sync_master_status` is OFF), and commits that did not
 //! wait are counted (`Rpl_semi_sync_master_no_tx`).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::connect::Endpoint;
 use super::server::Mysql;
-use super::temp::{self, TempServer, url_of};
+use super::temp::{SUPERUSER, TempServer};
 use super::wire::Connection;
-use crate::env::of_target;
 use crate::error::TargetError;
-use crate::request::OpenRequest;
 use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, wait_in_force};
 use crate::temp::Server;
 
@@ -22,7 +19,7 @@ use crate::temp::Server;
 /// baseline.
 const LEVELS: [(&str, Option<&str>, Option<&str>); 3] =
     [("off", None, None), ("after-sync", Some("on"), Some("AFTER_SYNC")), ("after-commit", None, Some("AFTER_COMMIT"))];
-/// A replica that does not answer for this long hangs, and is started again; one that is looked at in a window counts as away sooner.
+/// A replica that does not answer for this long is started again; one that is looked at in a window counts as away sooner.
 const HANGS: Duration = Duration::from_secs(5);
 const AWAY: Duration = Duration::from_secs(2);
 /// Time for the replica to be attached as a level needs.
@@ -36,17 +33,18 @@ pub(super) fn levels() -> Vec<Level> {
     LEVELS.into_iter().map(level).collect()
 }
 
+/// Has the replicas follow the server, once.
 pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
     for replica in server.replicas() {
-        let mut c = endpoint(replica)?.connect()?;
-        temp::follow(replica).iter().try_for_each(|sql| c.run(sql))?;
+        let mut c = server.endpoint_of(replica)?.connect()?;
+        c.run(&format!(
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = '{SUPERUSER}', MASTER_CONNECT_RETRY = 1, \
+             MASTER_USE_GTID = slave_pos",
+            replica.way.1
+        ))?;
+        c.run("START SLAVE")?;
     }
     Ok(())
-}
-
-fn endpoint(replica: &Server) -> Result<Endpoint, TargetError> {
-    let url = url_of(replica);
-    Endpoint::new(&url, &OpenRequest::new(&url, std::path::PathBuf::new()), of_target(true))
 }
 
 /// State of semi-synchronous replication by the server.
@@ -55,7 +53,7 @@ struct Said {
     /// Whether commits wait.
     on: bool,
     /// Replicas that acknowledge.
-    clients: u32,
+    clients: usize,
     /// Commits that did not wait, so far.
     unacknowledged: u64,
     /// File and position at which the binary log ends.
@@ -125,9 +123,13 @@ impl Mysql {
         f(&mut server)
     }
 
-    /// Sessions at the replicas, each with its name.
-    fn at_replicas(&self) -> Result<Vec<(String, Endpoint)>, TargetError> {
-        self.replicated(|s| s.replicas().iter().map(|r| Ok((r.name.clone(), endpoint(r)?))).collect())
+    /// Sessions at the server and at its replicas, which answer `within` this time.
+    fn sessions(&self, within: Duration) -> Result<Sessions, TargetError> {
+        let replicas = self.replicated(|server| {
+            let named = |r: &Server| Ok((r.name.clone(), server.endpoint_of(r)?.connect_within(within).ok()));
+            server.replicas().iter().map(named).collect()
+        })?;
+        Ok(Sessions { server: self.first().endpoint.connect()?, replicas })
     }
 }
 
@@ -145,77 +147,65 @@ impl Levels for Mysql {
             let enabled = format!("SET GLOBAL rpl_semi_sync_master_enabled = {}", u8::from(point.is_some()));
             wait_point.iter().chain([&enabled]).try_for_each(|sql| c.run(sql))
         })?;
-        let patience = PATIENCE + 20 * delay;
-        let replicas = self.at_replicas()?;
-        let mut hang = Vec::new();
-        wait_in_force(level, patience, &first.endpoint.interrupted, |_| {
+        let mut silent = Vec::new();
+        wait_in_force(level, PATIENCE + 20 * delay, &first.endpoint.interrupted, |_| {
             // Each time: one that was killed just now may still seem to run.
-            self.replicated(|server| server.revive(&hang))?;
-            hang.clear();
-            let server = first.admin(Said::ask)?;
-            let attached = point.is_none() || server.clients as usize >= replicas.len();
-            let mut in_force = server.on == point.is_some() && attached;
-            let mut found = Vec::new();
-            for (name, endpoint) in &replicas {
-                let asked = Instant::now();
-                let followed = endpoint.connect_within(HANGS).and_then(|mut c| Followed::ask(&mut c));
-                hang.extend((followed.is_err() && asked.elapsed() >= HANGS).then(|| name.clone()));
-                let followed = followed.unwrap_or_else(|e| Followed { error: e.to_string(), ..Followed::default() });
-                in_force &= followed.receives && followed.applies;
-                found.push(format!("{name}: {}", followed.state(&server)));
+            self.replicated(|server| server.revive(&silent))?;
+            let (server, found) = self.sessions(HANGS)?.look()?;
+            silent = found.iter().filter(|(_, followed)| followed.is_none()).map(|(name, _)| name.clone()).collect();
+            let follows = |followed: &Option<Followed>| followed.as_ref().is_some_and(|f| f.receives && f.applies);
+            let attached = point.is_none() || server.clients >= found.len();
+            if server.on == point.is_some() && attached && found.iter().all(|(_, followed)| follows(followed)) {
+                return Ok(None);
             }
-            Ok((!in_force).then(|| found.join("; ")))
+            let state = |(name, followed): &(String, Option<Followed>)| {
+                let state = followed.as_ref().map_or("does not answer".to_owned(), |f| f.state(&server));
+                format!("{name}: {state}")
+            };
+            Ok(Some(found.iter().map(state).collect::<Vec<_>>().join("; ")))
         })
     }
 
     fn watch(&self) -> Result<ReplicaWatch, TargetError> {
         let links = self.replicated(|s| Ok(s.links()))?;
-        let mut server = self.first().endpoint.connect()?;
-        let unacknowledged = Said::ask(&mut server)?.unacknowledged;
-        let mut replicas = Vec::new();
-        for (name, endpoint) in self.at_replicas()? {
-            replicas.push((name, Some(endpoint.connect_within(AWAY)?)));
-        }
-        let mut session = WatchSession { server, unacknowledged, replicas };
-        ReplicaWatch::new(links, move || session.look())
+        let mut sessions = self.sessions(AWAY)?;
+        let mut unacknowledged = Said::ask(&mut sessions.server)?.unacknowledged;
+        ReplicaWatch::new(links, move || {
+            let (server, found) = sessions.look()?;
+            let all_waited = server.unacknowledged == std::mem::replace(&mut unacknowledged, server.unacknowledged);
+            let found = found.into_iter().filter_map(|(name, followed)| Some((name, followed.filter(|f| f.receives)?)));
+            let unwaited = if server.on && !all_waited { ", commits did not wait" } else { "" };
+            let replica = |(name, followed): (String, Followed)| Replica {
+                name,
+                state: format!("{}{unwaited}", followed.state(&server)),
+                synchronous: server.on && server.clients > 0 && all_waited,
+                behind_bytes: followed.behind_bytes(&server),
+                // Seconds_Behind_Master counts whole seconds.
+                behind_s: None,
+                acknowledged: None,
+            };
+            Ok(found.map(replica).collect())
+        })
     }
 }
 
-/// Sessions that look at replicas while a test runs.
-struct WatchSession {
+struct Sessions {
     server: Connection,
-    /// Commits that had not waited when the last look ended.
-    unacknowledged: u64,
     /// Without a session if it was away once.
     replicas: Vec<(String, Option<Connection>)>,
 }
 
-impl WatchSession {
-    fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
+impl Sessions {
+    /// What the server and its replicas say now; a replica may not answer.
+    fn look(&mut self) -> Result<(Said, Vec<(String, Option<Followed>)>), TargetError> {
         let server = Said::ask(&mut self.server)?;
-        let all_waited = server.unacknowledged == std::mem::replace(&mut self.unacknowledged, server.unacknowledged);
-        let mut found = Vec::new();
-        for (name, session) in &mut self.replicas {
-            let Some(c) = session else { continue };
+        let ask = |(name, session): &mut (String, Option<Connection>)| {
+            let followed = session.as_mut().and_then(|c| Followed::ask(c).ok());
             // One that has ended is not connected, nor is one that hangs: what it answers later would be of this question.
-            let Ok(followed) = Followed::ask(c) else {
-                *session = None;
-                continue;
-            };
-            if followed.receives {
-                let unwaited = if server.on && !all_waited { ", commits did not wait" } else { "" };
-                found.push(Replica {
-                    name: name.clone(),
-                    state: format!("{}{unwaited}", followed.state(&server)),
-                    synchronous: server.on && server.clients > 0 && all_waited,
-                    behind_bytes: followed.behind_bytes(&server),
-                    // Seconds_Behind_Master counts whole seconds.
-                    behind_s: None,
-                    acknowledged: None,
-                });
-            }
-        }
-        Ok(found)
+            session.take_if(|_| followed.is_none());
+            (name.clone(), followed)
+        };
+        Ok((server, self.replicas.iter_mut().map(ask).collect()))
     }
 }
 

@@ -18,7 +18,9 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::cache;
+use super::connect::Endpoint;
 use super::version::Version;
+use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
@@ -27,11 +29,12 @@ use crate::temp::settings::{Product, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
 /// The administrator. It needs no password: only the server's operating system user and root can open the socket's folder.
-const SUPERUSER: &str = "root";
+pub(super) const SUPERUSER: &str = "root";
 /// A node is started this often if a port that was free is taken meanwhile.
 const PORT_TRIES: u32 = 3;
 /// Way of the data to a node that joins (`wsrep_sst_rsync`).
 const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
+
 /// The installed programs, and what the nodes of a cluster have in common.
 pub(super) struct Installed {
     version: Version,
@@ -246,6 +249,10 @@ impl TempServer {
         if self.setup.levels { &self.further } else { &[] }
     }
 
+    pub(super) fn endpoint_of(&self, server: &Server) -> Result<Endpoint, TargetError> {
+        Endpoint::new(&url_of(server), &self.setup.request, of_target(true))
+    }
+
     /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
     pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
         let nodes = self.further.iter().filter(|_| !self.setup.levels);
@@ -254,20 +261,8 @@ impl TempServer {
 }
 
 /// URL of a running server, without a password.
-pub(super) fn url_of(server: &Server) -> String {
+fn url_of(server: &Server) -> String {
     format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.socket()))
-}
-
-/// The statements that have a replica follow the server, once.
-pub(super) fn follow(replica: &Server) -> [String; 2] {
-    [
-        format!(
-            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = '{SUPERUSER}', MASTER_CONNECT_RETRY = 1, \
-             MASTER_USE_GTID = slave_pos",
-            replica.way.1
-        ),
-        "START SLAVE".to_owned(),
-    ]
 }
 
 #[cfg(test)]

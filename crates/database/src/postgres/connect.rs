@@ -144,12 +144,6 @@ impl Endpoint {
         })
     }
 
-    /// This endpoint for another private server.
-    pub(super) fn at(&self, url: &str) -> Result<Endpoint, TargetError> {
-        let config = Config::parse(url, of_target(true))?;
-        Ok(Endpoint { config, recognised: Recognised::default(), ledger: Ledger::default(), ..self.clone() })
-    }
-
     /// This endpoint, if it leads to a server whose own commits are counted in `ledger`.
     pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
         Endpoint { ledger, ..self.clone() }

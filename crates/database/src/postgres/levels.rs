@@ -3,18 +3,16 @@
 //! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
 //! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
+use super::pair::Pair;
 use super::schema::checkpoint_if_allowed;
 use super::server::Postgres;
-use super::temp::TempServer;
 use super::wire::{Connection, Row};
 use crate::error::TargetError;
-use crate::relay::Relay;
 use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, wait_in_force};
 
 /// Values of synchronous_commit: whether a commit waits for its own disk, and whether for standbys.
@@ -82,49 +80,30 @@ pub(super) fn known() -> Vec<Level> {
 }
 
 impl Postgres {
-    /// Runs `f` with the private server.
-    fn with_server<T>(&self, f: impl FnOnce(&mut TempServer) -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let none = || TargetError::Unsupported("this target was not opened with replicas".into());
-        let mut server = self.private_server().filter(|s| s.servers.setup.levels).ok_or_else(none)?;
-        f(&mut server)
-    }
-
-    fn standby_names(&self) -> Vec<String> {
-        if let Some(pair) = &self.pair {
-            return pair.names();
-        }
-        self.with_server(|s| Ok(s.servers.further.iter().map(|s| s.name.clone()).collect())).unwrap_or_default()
-    }
-
-    /// Those to a user's own standbys are not loadline's.
-    fn links(&self) -> Result<Vec<Arc<Relay>>, TargetError> {
-        if self.pair.is_some() {
-            return Ok(Vec::new());
-        }
-        self.with_server(|s| Ok(s.servers.links()))
+    fn levelled(&self) -> Result<&Pair, TargetError> {
+        self.pair.as_ref().ok_or_else(|| TargetError::Unsupported("this target was not opened with replicas".into()))
     }
 }
 
 impl Levels for Postgres {
     fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
-        let standbys = self.standby_names();
+        let pair = self.levelled()?;
+        let standbys = pair.names();
         let known = levels(&standbys);
         let wanted = find_level(&known, |known| known.level.name.as_str(), level)?;
         let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
         let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
         let primary = self.primary();
-        let changed = match &self.pair {
-            Some(_) if !delay.is_zero() => {
-                let why =
-                    "the way to standbys of your own cannot be made longer: that is for servers that loadline makes";
-                return Err(TargetError::Usage(why.into()));
-            }
-            Some(pair) => pair.set_level(&primary.endpoint, settings)?,
-            None => self.with_server(|s| {
-                s.servers.links().iter().for_each(|link| link.set_delay(delay));
-                s.set_level(settings)
-            })?,
-        };
+        let private = self.private_server();
+        if private.is_none() && !delay.is_zero() {
+            let why = "the way to standbys of your own cannot be made longer: that is for servers that loadline makes";
+            return Err(TargetError::Usage(why.into()));
+        }
+        if let Some(mut server) = private {
+            server.links().iter().for_each(|link| link.set_delay(delay));
+            server.revive(&[])?;
+        }
+        let changed = pair.set_level(&primary.endpoint, settings)?;
         if changed {
             self.reload()?;
             // The checkpointer tells commits whether there are synchronous standbys, as soon as it has read the file. It
@@ -134,23 +113,22 @@ impl Levels for Postgres {
             }
         }
         let way = delay.saturating_mul(20);
-        let missing = self.pair.as_ref().is_some_and(|pair| pair.missing.load(Ordering::Relaxed));
-        let patience = if missing { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
+        let patience =
+            if pair.missing.load(Ordering::Relaxed) { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
         let mut started_again = false;
         let waited = self.session(primary, SessionRole::Inspect, |c| {
             let (end, first) = (c.number::<f64>(END)?.unwrap_or(0.0) as u64, look(c, &standbys)?);
             wait_in_force(level, patience, &primary.endpoint.interrupted, |waited| {
                 let found = look(c, &standbys)?;
-                let set = self.pair.as_ref().map_or(Ok(true), |pair| pair.is_set(c))?;
                 let hang = hanging(&first, &found, end);
-                if set && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
+                if pair.is_set(c)? && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
                     return Ok(None);
                 }
                 let again = !hang.is_empty() && !started_again && waited >= HANGS + way;
                 // One that is being killed loses its link before it is seen to have ended.
-                if self.pair.is_none() && (again || found.len() < standbys.len()) {
+                if let Some(mut server) = self.private_server().filter(|_| again || found.len() < standbys.len()) {
                     started_again |= again;
-                    self.with_server(|s| s.servers.revive(if again { &hang } else { &[] }))?;
+                    server.revive(if again { &hang } else { &[] })?;
                 }
                 let silent = |r: &Replica| if hang.contains(&r.name) { ", acknowledges nothing" } else { "" };
                 let found: Vec<String> =
@@ -159,20 +137,22 @@ impl Levels for Postgres {
                 Ok(Some(format!("of {} standbys, {found}", standbys.len())))
             })
         });
-        if let Some(pair) = &self.pair {
+        if self.server.is_none() {
             pair.missing.store(waited.is_err(), Ordering::Relaxed);
-        }
-        if let (Err(_), Some(pair)) = (&waited, &self.pair) {
-            // Commits of others on the user's server must no longer wait for a standby that is away.
-            let _ = pair.set_level(&primary.endpoint, baseline).and_then(|_| self.reload());
+            if waited.is_err() {
+                // Commits of others on the user's server must no longer wait for a standby that is away.
+                let _ = pair.set_level(&primary.endpoint, baseline).and_then(|_| self.reload());
+            }
         }
         waited
     }
 
     fn watch(&self) -> Result<ReplicaWatch, TargetError> {
         let mut c = self.primary().endpoint.connect(SessionRole::Observer)?;
-        let names = self.standby_names();
-        ReplicaWatch::new(self.links()?, move || {
+        let names = self.levelled()?.names();
+        // Those to a user's own standbys are not loadline's.
+        let links = self.private_server().map_or_else(Vec::new, |server| server.links());
+        ReplicaWatch::new(links, move || {
             let found = look(&mut c, &names);
             c.publish()?;
             found

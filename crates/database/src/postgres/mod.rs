@@ -35,7 +35,7 @@ use loadline_model::Driver;
 
 use knowledge::KNOWLEDGE;
 use server::Postgres;
-use temp::TempServer;
+use temp::{TempServer, url_of};
 use versions::{NEWEST, Version};
 
 use crate::env::process_env;
@@ -66,8 +66,8 @@ pub(crate) static TEMP_KIND: TargetKind = TargetKind {
         "postgres-temp",
         |url| check_url(&SERVERS.postgres, url),
         |request| {
-            let server = TempServer::start(request)?;
-            let url = server.url.clone();
+            let server = TempServer::open(request)?;
+            let url = url_of(&server.first);
             let server = Some(Arc::new(Mutex::new(server)));
             Ok(Box::new(Postgres::open("postgres-temp", &url, request, server)?))
         },

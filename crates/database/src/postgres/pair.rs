@@ -1,4 +1,4 @@
-//! A user's own primary with standbys, whose levels of replication a run changes by ALTER SYSTEM. Here is what is asked before
+//! A primary with standbys, whose levels of replication a run changes by ALTER SYSTEM. Here is what is asked of a user's own before
 //! anything is changed, and the change; see `changed_settings.rs` for how it is undone.
 
 use std::sync::atomic::AtomicBool;
@@ -10,6 +10,7 @@ use super::changed_settings::{self, CHANGED, Present};
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
 use super::standbys::Identity;
+use super::temp::TempServer;
 use super::wire::Connection;
 use crate::env::of_target;
 use crate::error::TargetError;
@@ -17,22 +18,34 @@ use crate::request::OpenRequest;
 
 pub(super) type LevelSettings = [(&'static str, String); 2];
 
-/// A standby of the user's.
-struct GivenStandby {
+/// A standby that commits can wait for.
+struct PairStandby {
     endpoint: Endpoint,
     /// The application name of its session at the primary, by which levels name it.
     name: String,
 }
 
-/// The user's standbys.
+/// The standbys of a user, or of a private server, which has nothing to put back.
 pub(super) struct Pair {
-    standbys: Vec<GivenStandby>,
+    standbys: Vec<PairStandby>,
+    private: bool,
     level: Mutex<Option<LevelSettings>>,
     /// Whether one of them was not there when a level was brought about the last time.
     pub(super) missing: AtomicBool,
 }
 
 impl Pair {
+    fn new(standbys: Vec<PairStandby>, private: bool) -> Pair {
+        Pair { standbys, private, level: Mutex::default(), missing: AtomicBool::new(false) }
+    }
+
+    /// The standbys of a private server.
+    pub(super) fn private(server: &TempServer) -> Result<Pair, TargetError> {
+        let standbys = server.further.iter();
+        let standbys = standbys.map(|s| Ok(PairStandby { endpoint: server.endpoint_of(s)?, name: s.name.clone() }));
+        Ok(Pair::new(standbys.collect::<Result<_, TargetError>>()?, true))
+    }
+
     /// The standbys of `request` of the first of so many `instances`, if it has any. Only reads.
     pub(super) fn open(
         request: &OpenRequest,
@@ -47,7 +60,7 @@ impl Pair {
             return Err(TargetError::Usage("levels of replication are of one primary: leave out --node".into()));
         }
         let mut c = primary.connect(SessionRole::Inspect)?;
-        let mut standbys: Vec<GivenStandby> = Vec::new();
+        let mut standbys: Vec<PairStandby> = Vec::new();
         let mut known: Vec<Identity> = Vec::new();
         for url in &request.standbys {
             let endpoint = Endpoint::new(url, request, of_target(false))?;
@@ -66,12 +79,12 @@ impl Pair {
             let name = session_name(&mut c, &mut s, &shown)?;
             s.publish()?;
             known.push(identity);
-            standbys.push(GivenStandby { endpoint, name });
+            standbys.push(PairStandby { endpoint, name });
         }
         check_role(&mut c)?;
         check_sources(&changed_settings::present(&mut c)?)?;
         c.publish()?;
-        Ok(Some(Pair { standbys, level: Mutex::default(), missing: AtomicBool::new(false) }))
+        Ok(Some(Pair::new(standbys, false)))
     }
 
     /// Names of the standbys in pg_stat_replication.
@@ -83,7 +96,7 @@ impl Pair {
         self.standbys.iter().map(|s| s.endpoint.clone()).collect()
     }
 
-    /// Sets these settings, after what they were is kept in loadline's schema. `true`: the server still has to read its
+    /// Sets these settings, after what they were is kept in loadline's schema of a user's server. `true`: it still has to read its
     /// configuration.
     pub(super) fn set_level(&self, primary: &Endpoint, level: LevelSettings) -> Result<bool, TargetError> {
         let mut last = self.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,15 +104,15 @@ impl Pair {
             return Ok(false);
         }
         let before = match *last {
-            Some(_) => Vec::new(),
             // Not in an administrative session, which has settings of its own.
-            None => {
+            None if !self.private => {
                 let mut c = primary.connect(SessionRole::Inspect)?;
                 let before = changed_settings::present(&mut c)?;
                 c.publish()?;
                 check_sources(&before)?;
                 before
             }
+            _ => Vec::new(),
         };
         let mut c = primary.connect(SessionRole::Admin)?;
         if !before.is_empty() {

@@ -46,7 +46,7 @@ impl Target for Postgres {
             let dir = if local { dir.canonicalize().unwrap_or(dir) } else { dir };
             dir.display().to_string()
         });
-        let mut notes = self.private_server().map_or_else(Vec::new, |s| s.servers.notes.clone());
+        let mut notes = self.private_server().map_or_else(Vec::new, |s| s.notes.clone());
         notes.extend(self.primary().endpoint.recognised.note());
         if self.nodes.endpoints.len() > 1 {
             notes.push(format!(
@@ -104,7 +104,7 @@ impl Target for Postgres {
             settings: self.server.is_some().then_some(self as _),
             ways: Some(self),
             nodes: (self.nodes.instances.len() > 1).then_some(self as _),
-            levels: self.has_levels.then_some(self as _),
+            levels: self.pair.is_some().then_some(self as _),
             ..Abilities::default()
         }
     }
@@ -129,7 +129,7 @@ impl LoadsTables for Postgres {
 
     fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         // Private standbys follow at once and are on the same disk, each with rows and log of its own.
-        let standbys = self.private_server().map_or(0, |s| s.servers.further.len() as u64);
+        let standbys = self.private_server().map_or(0, |s| s.further.len() as u64);
         let written = data.saturating_add(indexes);
         let log = self.at_primary(|c| {
             let slots = standbys::have_slots(c)?;
@@ -142,7 +142,7 @@ impl LoadsTables for Postgres {
         let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
         let said = self.at_primary(|c| {
             // With levels, `freshen` has made the checkpoint.
-            let made = if self.has_levels {
+            let made = if self.pair.is_some() {
                 c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.is_true(0)
             } else {
                 schema::checkpoint_if_allowed(c)?
@@ -171,7 +171,7 @@ impl LoadsTables for Postgres {
     }
 
     fn freshen(&self, loader: &mut Loader<'_>, work: &Work) -> Result<(), TargetError> {
-        schema::freshen(loader, work, self.has_levels)
+        schema::freshen(loader, work, self.pair.is_some())
     }
 }
 
@@ -201,7 +201,7 @@ impl Doctor for Postgres {
             if !instance.standby && found.iter().all(|f| f.severity < Severity::Impossible) {
                 found.extend(doctor::durable_commit(&instance.endpoint)?);
             }
-            if let Some(pair) = &self.pair {
+            if let (Some(pair), None) = (&self.pair, &self.server) {
                 found.extend(self.session(instance, SessionRole::Inspect, pair::findings)?);
                 for (endpoint, name) in pair.endpoints().iter().zip(pair.names()) {
                     let mut c = endpoint.connect(SessionRole::Inspect)?;
@@ -448,7 +448,6 @@ impl Nodes for Postgres {
             cloud: self.cloud,
             kind: self.kind,
             url: self.url.clone(),
-            has_levels: self.has_levels,
             // A pair is of one node.
             pair: None,
             via: Mutex::default(),

@@ -45,9 +45,7 @@ pub(super) struct Postgres {
     pub(super) cloud: Option<&'static Cloud>,
     pub(super) kind: &'static str,
     pub(super) url: String,
-    /// Whether it has standbys that commits can wait for: those of a private server, or the user's.
-    pub(super) has_levels: bool,
-    /// The user's own standbys, for levels.
+    /// The standbys that commits can wait for: those of a private server, or the user's.
     pub(super) pair: Option<Pair>,
     /// The proxy or pooler through which jobs go now.
     pub(super) via: Mutex<Option<Arc<Endpoint>>>,
@@ -186,12 +184,14 @@ impl Postgres {
     ) -> Result<Postgres, TargetError> {
         let mut urls = vec![url.to_owned()];
         urls.extend(request.nodes.iter().cloned());
-        let mut has_levels = false;
+        let mut pair = None;
         if let Some(server) = &server {
             let server = server.lock().unwrap_or_else(PoisonError::into_inner);
-            has_levels = server.servers.setup.levels;
             // Standbys for levels are no nodes: they may be far away, and tests of levels write.
-            urls.extend(server.servers.further.iter().filter(|_| !has_levels).map(url_of));
+            match server.setup.levels {
+                true => pair = Some(Pair::private(&server)?),
+                false => urls.extend(server.further.iter().map(url_of)),
+            }
         }
         let mut endpoints = endpoints(&urls, request, server.is_some())?;
         let mut opened = Opened::default();
@@ -214,7 +214,9 @@ impl Postgres {
                 gaps.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
         }
-        let pair = Pair::open(request, &instances[0].endpoint, &instances[0].identity, instances.len())?;
+        if server.is_none() {
+            pair = Pair::open(request, &instances[0].endpoint, &instances[0].identity, instances.len())?;
+        }
         let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
             facts: facts(version, &settings, &request.way, [endpoints.len() as u32, read_only_nodes]),
@@ -225,7 +227,6 @@ impl Postgres {
             cloud: settings.cloud(),
             kind,
             url,
-            has_levels: has_levels || pair.is_some(),
             pair,
             via: Mutex::default(),
             loaded: LoadedTables::default(),
@@ -272,13 +273,14 @@ impl Postgres {
 
     /// Standbys: those that are nodes, or those for levels that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
-        if let Some(pair) = &self.pair {
-            return Ok(pair.endpoints());
+        match (&self.pair, self.private_server()) {
+            (Some(_), Some(server)) => server.running_standbys(),
+            (Some(pair), None) => Ok(pair.endpoints()),
+            (None, _) => {
+                let standbys = self.nodes.instances.iter().filter(|i| i.standby);
+                Ok(standbys.map(|i| Endpoint::clone(&i.endpoint)).collect())
+            }
         }
-        let of_nodes =
-            self.nodes.instances.iter().filter(|i| i.standby).map(|i| Endpoint::clone(&i.endpoint)).collect();
-        let Some(server) = self.server.as_ref().filter(|_| self.has_levels) else { return Ok(of_nodes) };
-        server.lock().unwrap_or_else(PoisonError::into_inner).running_standbys()
     }
 
     /// Waits until all standbys have replayed what their primary has on disk.

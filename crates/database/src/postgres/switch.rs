@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::connect::SessionRole;
 use super::server::Postgres;
 use super::sql::literal;
-use super::temp::TempServer;
+use super::temp::{TempServer, url_of};
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 use crate::target::{Settings, Target};
@@ -19,16 +19,16 @@ impl Settings for Postgres {
         let Some(shared) = &self.server else {
             return Err(TargetError::Unsupported("loadline does not change a user's server".into()));
         };
-        let before = lock(shared).servers.settings.given.clone();
-        lock(shared).give(&request.settings)?;
+        let before = lock(shared).settings.given.clone();
+        lock(shared).configure(&request.settings)?;
         let restart = restart || !self.reload()?;
         let started = if restart { lock(shared).restart() } else { Ok(()) };
         if let Err(e) = started {
             let mut server = lock(shared);
-            let _ = server.give(&before).and_then(|()| server.restart());
+            let _ = server.configure(&before).and_then(|()| server.restart());
             return Err(e);
         }
-        let url = lock(shared).url.clone();
+        let url = url_of(&lock(shared).first);
         Ok((Box::new(Postgres::open(self.kind, &url, request, Some(Arc::clone(shared)))?), restart))
     }
 

@@ -154,22 +154,16 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
     std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
 }
 
-/// A running private server. Dropping it stops the server and removes its files.
-pub(super) struct TempServer {
-    pub(super) url: String,
-    endpoint: Endpoint,
-    pub(super) servers: Servers<Installed>,
-}
+/// A running private server, with its standbys.
+pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
-    pub(super) fn start(request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let mut servers: Servers<Installed> = Servers::create(&SERVERS.postgres, request)?;
+    pub(super) fn open(request: &OpenRequest) -> Result<TempServer, TargetError> {
+        let mut servers = TempServer::create(&SERVERS.postgres, request)?;
         servers.start(0)?;
-        let url = url_of(&servers.first);
-        let endpoint = Endpoint::new(&url, request, of_target(true))?;
         let standbys = servers.further.len();
         if standbys > 0 {
-            let mut c = endpoint.connect(SessionRole::Inspect)?;
+            let mut c = servers.endpoint_of(&servers.first)?.connect(SessionRole::Inspect)?;
             for number in 1..=standbys {
                 // From now on the primary keeps the log that this standby has not received.
                 let slot = sql::literal(&servers.further[number - 1].name);
@@ -182,7 +176,7 @@ impl TempServer {
                  same device"
             ));
         }
-        Ok(TempServer { url, endpoint, servers })
+        Ok(servers)
     }
 
     /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
@@ -191,7 +185,7 @@ impl TempServer {
     /// The small cache is a sixth of the data: it holds the index (a twelfth) and few of the rows, so a row costs little
     /// more than one read (with an eighth it was 1.3).
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
-        let Servers { setup, settings, .. } = &mut self.servers;
+        let Servers { setup, settings, .. } = self;
         let default = setup.product.cache_mib(setup.memory);
         let mib = data_bytes.map_or(default, |bytes| (bytes / 6 / (1 << 20)).clamp(1, default));
         if !settings.own_cache() || std::mem::replace(&mut settings.cache_mib, mib) == mib {
@@ -201,42 +195,32 @@ impl TempServer {
     }
 
     /// Replaces the settings given by the user and writes the configuration files; the server still has to read its own.
-    pub(super) fn give(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
-        self.servers.give(given)?;
-        let Servers { settings, further, first, .. } = &self.servers;
-        further.iter().chain([first]).try_for_each(|server| configure(settings, server))
+    pub(super) fn configure(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
+        self.give(given)?;
+        self.further.iter().chain([&self.first]).try_for_each(|server| configure(&self.settings, server))
     }
 
     /// Restarts the server and its standbys with their settings.
     pub(super) fn restart(&mut self) -> Result<(), TargetError> {
-        let stages = &self.servers.setup.product.restart;
-        self.servers.first.stop(stages);
-        self.servers.start(0)?;
+        let stages = &self.setup.product.restart;
+        self.first.stop(stages);
+        self.start(0)?;
         // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones.
         // One that cannot replay higher limits stands still until it is restarted.
-        let _ = standbys::wait(&self.endpoint, &self.running_standbys()?);
-        for number in 1..=self.servers.further.len() {
-            self.servers.further[number - 1].stop(stages);
-            self.servers.start(number)?;
+        let _ = standbys::wait(&self.endpoint_of(&self.first)?, &self.running_standbys()?);
+        for number in 1..=self.further.len() {
+            self.further[number - 1].stop(stages);
+            self.start(number)?;
         }
         Ok(())
     }
 
-    /// Brings the settings of a level about, and starts standbys again that have ended. The server still has to read its
-    /// configuration file if the result is `true`.
-    pub(super) fn set_level(&mut self, level: [(&'static str, String); 2]) -> Result<bool, TargetError> {
-        self.servers.revive(&[])?;
-        let Servers { settings, first, .. } = &mut self.servers;
-        if first.level == level {
-            return Ok(false);
-        }
-        first.level = level.into();
-        configure(settings, first)?;
-        Ok(true)
+    pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
+        self.further.iter().filter(|s| s.runs()).map(|s| self.endpoint_of(s)).collect()
     }
 
-    pub(super) fn running_standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
-        self.servers.further.iter().filter(|s| s.runs()).map(|s| self.endpoint.at(&url_of(s))).collect()
+    pub(super) fn endpoint_of(&self, server: &Server) -> Result<Endpoint, TargetError> {
+        Endpoint::new(&url_of(server), &self.setup.request, of_target(true))
     }
 }
 

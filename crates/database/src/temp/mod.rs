@@ -77,6 +77,7 @@ pub(crate) trait Stages: Sized {
 
 /// Shared parts of the servers of a run.
 pub(crate) struct Setup {
+    pub(crate) request: OpenRequest,
     pub(crate) product: &'static Product,
     pub(crate) url: TempUrl,
     /// The user of the server processes.
@@ -115,7 +116,8 @@ impl Setup {
         let user = User::choose(product)?;
         let program = Program::find(product, url.bin.as_deref(), &user)?;
         let maker = program.maker(product)?;
-        Ok(Setup { product, url, user, program, maker, servers, levels, memory: memory_bytes() / u64::from(servers) })
+        let (request, memory) = (request.clone(), memory_bytes() / u64::from(servers));
+        Ok(Setup { request, product, url, user, program, maker, servers, levels, memory })
     }
 
     /// Has the data folder of `first` made.

@@ -44,8 +44,6 @@ pub(crate) struct Server {
     pub(crate) relay: Option<Arc<Relay>>,
     /// Folder of the socket and port by which it reaches the first server or the relay to it.
     pub(crate) way: (PathBuf, u16),
-    /// Settings behind all others.
-    pub(crate) level: Vec<(&'static str, String)>,
     product: &'static Product,
     user: User,
     pub(crate) dir: PathBuf,
@@ -77,7 +75,6 @@ impl Server {
             number,
             relay: None,
             way: (PathBuf::new(), 0),
-            level: Vec::new(),
             product,
             user: user.clone(),
             dir: dir.keep(),
@@ -141,8 +138,7 @@ impl Server {
     pub(crate) fn settings(&self, settings: &Settings) -> Vec<(String, String)> {
         let own = self.product.own_settings(self.number);
         let own = own.map(|(name, value)| (name.to_owned(), self.filled(value).to_string_lossy().into_owned()));
-        let level = self.level.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        settings.all().chain(own).chain(level).collect()
+        settings.all().chain(own).collect()
     }
 
     /// `arguments` of `servers.toml`.
