@@ -139,7 +139,7 @@ pub enum NotKey {
     Refused,
     /// Others disturbed its tests, and other points have valid ones.
     Disturbed,
-    /// Its tests lack the figure of [`Sweep::rate`].
+    /// No test of it has the figure of [`Sweep::rate`].
     NoRate,
 }
 

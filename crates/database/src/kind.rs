@@ -25,10 +25,10 @@ struct Kinds {
     kinds: BTreeMap<String, KindFacts>,
 }
 
-/// What a driver lacks, and why.
+/// A capability that a driver lacks, and why.
 pub(crate) type Lack = (Driver, Capability, String);
 
-/// What this set of the file says that drivers lack.
+/// Capabilities that drivers lack by this set of the file.
 pub(crate) fn lacking(set: &str) -> Vec<Lack> {
     KINDS.lacks.get(set).cloned().unwrap_or_default()
 }

@@ -16,6 +16,7 @@ use crate::between::{CurrentCanceller, Pace, Renewed, Session, Think, canceller_
 use crate::client_job::{self, Client, Timing};
 use crate::job::{Held, JobResult, Tally};
 use crate::limits::allow_jobs;
+use crate::request::TALLIES;
 use crate::schedule::{Schedule, Shared};
 use crate::scripts::ScriptJob;
 use crate::warmup::Counts;
@@ -25,8 +26,6 @@ use crate::{Ended, Request, RunningJobs, TestError, database_job};
 const STACK_BYTES: usize = 512 << 10;
 /// Sessions that are opened at a time: servers refuse connections that come all at once.
 const OPEN_AT_A_TIME: usize = 128;
-/// Tallies of each part of the jobs. One takes 540 KiB, so more jobs share them; so many do not wait for each other.
-pub(crate) const TALLIES: u32 = 256;
 /// How often a crew looks whether a job has ended before it said anything.
 const LOOK: Duration = Duration::from_millis(100);
 /// Time for jobs to end before the database is asked why they do not, and their sessions are cancelled: at least the length of the

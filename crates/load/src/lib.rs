@@ -23,8 +23,8 @@ pub use crew::Crew;
 pub use job::{Books, Held, JobResult, Tally, tps};
 pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
 pub use measured::{Around, Measured, WindowReadings};
-pub use remote::{Elsewhere, OwnCommits, RemoteJobs};
-pub use request::{Place, Request};
+pub use remote::{Elsewhere, OwnCommits};
+pub use request::{Place, RemoteJobs, Request};
 pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
 pub use scripts::{ScriptJob, Scripted};
 pub use slowest::{Slowest, WATCHED_JOBS};
@@ -234,8 +234,8 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let unread = |text: String| {
         if lost { Ok((WindowReadings::unread_because(&text), None)) } else { Err(TestError::Counters(text)) }
     };
-    let (mut readings, surroundings) = readings.or_else(unread)?;
-    elsewhere.own.subtract_from(&mut readings, &mut after);
+    let (readings, surroundings) = readings.or_else(unread)?;
+    let readings = readings.without(&elsewhere.own, &mut after);
     let own = elsewhere.processes_here().chain(request.proxy.iter().flatten().flatten().copied()).collect();
     let around = surroundings.map(|readings| Around { readings, server, own });
     let mut merged = Tally::new(schedule.window_ns(), request.load.has_rate());

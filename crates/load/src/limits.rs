@@ -43,7 +43,7 @@ pub enum Which {
 }
 
 impl Which {
-    /// What it limits, and its name.
+    /// The things that it limits, and its name.
     fn words(&self) -> (&'static str, String) {
         let (things, name) = match self {
             Which::OpenFiles => ("open files", "ulimit -Hn"),

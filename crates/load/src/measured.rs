@@ -1,15 +1,15 @@
-//! What a test measured: the jobs' counts, the database's counters at fixed moments, and what was beside them.
+//! Measurements of a test: the jobs' counts, the database's counters at fixed moments, and what was beside them.
 
 use std::time::SystemTime;
 
 use loadline_collect::os::Server;
 use loadline_collect::{Collected, Surroundings, WindowReading};
 use loadline_model::Snapshot;
-use loadline_model::snapshot::WaitProfile;
+use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_storage::now_ns;
 
 use crate::job::{JobResult, Tally};
-use crate::remote::Elsewhere;
+use crate::remote::{Elsewhere, OwnCommits};
 use crate::schedule::{SECOND_NS, Schedule, course_step_ns};
 use crate::warmup::{Counts, Load, WarmedUp};
 
@@ -107,10 +107,30 @@ impl WindowReadings {
         }
     }
 
+    /// Takes `own` out of the commits that these snapshots and the one `after` the jobs have.
+    pub(crate) fn without(mut self, own: &OwnCommits, after: &mut Result<Snapshot, String>) -> WindowReadings {
+        let WindowReadings { at_start, after_start, at_end, after_end } = &mut self;
+        let readings = [at_start, after_start, at_end, after_end].map(|reading| &mut reading.snapshot);
+        readings.into_iter().chain([after]).zip(&own.0).for_each(|(snapshot, own)| subtract(snapshot, own));
+        self
+    }
+
     /// Why the counters could not be read, if so.
     pub fn unread(&self) -> Option<String> {
         let all = [&self.at_start, &self.after_start, &self.at_end, &self.after_end];
         let why = all.iter().find_map(|e| e.snapshot.as_ref().err())?;
         Some(format!("the database's counters could not be read: {why}"))
+    }
+}
+
+fn subtract(snapshot: &mut Result<Snapshot, String>, own: &[u64]) {
+    let Ok(snapshot) = snapshot else { return };
+    if let Some(commits) = snapshot.counters.get_mut(counter::COMMITS) {
+        *commits -= own.iter().sum::<u64>() as f64;
+    }
+    if snapshot.nodes.len() == own.len() {
+        for (node, own) in snapshot.nodes.iter_mut().zip(own) {
+            node.entry(counter::COMMITS.to_owned()).and_modify(|commits| *commits -= *own as f64);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a test is asked for: the work, its jobs and where they run, the window.
+//! Parameters of a test: the work, its jobs and where they run, the window.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,9 +7,12 @@ use loadline_collect::CpuSource;
 use loadline_database::{Target, Work};
 use loadline_model::{Driver, JobLoad};
 
-use crate::crew::TALLIES;
-use crate::remote::RemoteJobs;
+use crate::schedule::Shared;
 use crate::warmup::Warmup;
+use crate::{RunningJobs, TestError};
+
+/// Tallies of each part of the jobs. One takes 540 KiB, so more jobs share them; so many do not wait for each other.
+pub(crate) const TALLIES: u32 = 256;
 
 /// Parameters of a test.
 #[derive(Clone)]
@@ -93,4 +96,14 @@ pub enum Place {
     },
     /// In other processes.
     Remote(Arc<dyn RemoteJobs>),
+}
+
+/// Opens jobs in other processes.
+pub trait RemoteJobs: Send + Sync {
+    /// Opens the sessions of all jobs of a test. What the jobs do is then in `shared`, which is brought up to date until the
+    /// window starts, and after its end; in the window nothing is heard of them.
+    ///
+    /// # Errors
+    /// [`TestError::Remote`] names who cannot, and why. No session of those that answer is open then.
+    fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError>;
 }

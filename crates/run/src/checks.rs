@@ -261,8 +261,8 @@ pub(crate) fn grown(proof: &Proof) -> Result<i64, Verdict> {
 }
 
 /// Commits that wait need syncs: one sync makes at most one commit of each job durable. Commits and syncs near window start and window
-/// end may be on either side of a snapshot. Of a cluster each node must have synced for its own jobs; it also syncs what it applies of
-/// others, so that its bound is a loose one.
+/// end may be on either side of a snapshot. Each instance must have synced for its own jobs; it also syncs what it applies
+/// of others, so that its bound is a loose one.
 pub(crate) fn commits_per_sync(e: &Evidence<'_>) -> Verdict {
     if e.merged().scripted.is_some() {
         return not_made("whether a script's commit writes is not known to its client");

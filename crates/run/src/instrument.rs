@@ -69,10 +69,10 @@ fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instru
     instrument.map(|of| Box::new(of) as Box<dyn Instrument>)
 }
 
-/// What an instrument does beside the jobs, in a thread of its own.
+/// An instrument's work beside the jobs, in a thread of its own.
 struct Beside<T> {
     thread: Option<JoinHandle<Result<T, String>>>,
-    /// What came of it, or why nothing has.
+    /// Outcome, or why there is none.
     outcome: Result<T, String>,
 }
 

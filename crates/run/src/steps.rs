@@ -1,7 +1,6 @@
 //! The lists of functions that make a test of its evidence. Each reads the evidence and what the functions before it made, and adds
 //! figures (a value or a reason), checks and notes. Nothing is changed later: the order of a list is the order in the record.
 
-use loadline_model::record::AgentFigures;
 use loadline_model::{CheckId as Id, Detail};
 
 use crate::checks::{self, disturbance as others, load, processes, redo_on_device, settings, steady};
@@ -29,7 +28,7 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.add(Detail::Nodes, nodes::of_each(e)),
     |e, t| t.add(Detail::Populations, populations::of_each(e.request, e.measured)),
     |e, t| t.add(Detail::Kinds, populations::of_each_kind(e.request, e.measured)),
-    |e, t| t.add(Detail::Agents, e.measured.elsewhere.processes.iter().map(AgentFigures::stored).collect()),
+    processes::figures,
     disturbance::figures,
     cost::figures,
     cost::proxy,
@@ -42,8 +41,8 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
 /// first.
 pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::CommitsNode, nodes::lost(e.lost_nodes)),
-    |e, t| t.check(Id::Agents, processes::common_window(&e.measured.elsewhere.processes)),
-    |e, t| t.check(Id::Cluster, nodes::membership(e.measured)),
+    processes::windows,
+    nodes::members,
     |e, t| e.instruments.iter().for_each(|of| of.reasons_first(t)),
     |e, t| t.check(Id::Window, checks::with_full_disk(e, checks::window(e.measured))),
     |e, t| t.check(Id::Errors, checks::with_full_disk(e, checks::errors(e.merged()))),
@@ -61,7 +60,7 @@ pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::Consistency, checks::consistency(&e.proof.consistency)),
     |e, t| t.check(Id::RowsRead, checks::rows_read(e)),
     |e, t| t.check(Id::ReadOnly, checks::read_only(e)),
-    |e, t| t.check(Id::AgentsNetwork, processes::network(&e.measured.elsewhere.processes)),
+    processes::links,
     |e, t| t.check(Id::WarmUp, steady::warm_up(&e.measured.warmup)),
     |e, t| t.check(Id::Steady, steady::window(e.request, e.measured)),
     |e, t| t.check(Id::CommitsNode, nodes::commits_of_each(e.request, e.measured)),

@@ -196,7 +196,7 @@ struct Sessions {
 }
 
 impl Sessions {
-    /// What the server and its replicas say now; a replica may not answer.
+    /// Answers of the server and its replicas now; a replica may not answer.
     fn look(&mut self) -> Result<(Said, Vec<(String, Option<Followed>)>), TargetError> {
         let server = Said::ask(&mut self.server)?;
         let ask = |(name, session): &mut (String, Option<Connection>)| {

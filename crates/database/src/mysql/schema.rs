@@ -15,7 +15,7 @@ const DATABASE: &str = "loadline";
 const LOCK: &str = "loadline";
 /// The table that marks the database as loadline's.
 const MARKER: &str = "made_by_loadline";
-/// The same in queries.
+/// These names in queries.
 const NAMES: [(&str, &str); 3] = [("database-name", DATABASE), ("marker", MARKER), ("mark", MARK)];
 /// In the marker's comment: the database existed before, empty, and stays.
 const ADOPTED: &str = "in a database that was there";

@@ -8,7 +8,6 @@ use loadline_model::manifest::TargetInfo;
 
 use super::counters::{self, OraObserver, ViewAccess};
 use super::knowledge::{KNOWLEDGE, View};
-use super::schema::CHECKPOINT;
 use super::service::Service;
 use super::session::{Connector, NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
@@ -22,6 +21,9 @@ use crate::role::{
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
+
+/// Writes all changed blocks of all instances to the data files.
+pub(super) const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
 
 /// An Oracle target.
 pub(super) struct Oracle {

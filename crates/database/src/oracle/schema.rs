@@ -4,7 +4,7 @@
 use loadline_model::Driver;
 use loadline_workload::{Generator, LogicalType, Step, Table};
 
-use super::cluster::{Oracle, is_forbidden};
+use super::cluster::{CHECKPOINT, Oracle, is_forbidden};
 use super::knowledge::KNOWLEDGE;
 use super::session::{BUSY, MAX_RAW, NAME_USED, OraError, OraSession, Row};
 use crate::data_set::{LoadSession, Loader, not_ours};
@@ -15,8 +15,6 @@ use crate::role::{LogSpace, RunLock};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
-/// Writes all changed blocks of all instances to the data files.
-pub(super) const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
 /// The table whose exclusive lock allows one run per user. Unlike DBMS_LOCK it needs no grant, and the lock
 /// ends with its session.
 const LOCK_TABLE: &str = "LOADLINE_LOCK";

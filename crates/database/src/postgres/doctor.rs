@@ -138,7 +138,7 @@ fn judge(s: &PgSettings, mut facts: Facts, standbys: u32, privileges: &[Privileg
         ("max_wal_size_s", format!("{:.0}", wal_size / FAST_REDO)),
     ]);
     facts.extend((standbys < needed).then(|| ("standbys_missing", "yes".to_owned())));
-    facts.extend(super::observer::uncounted_syncs(s).map(|why| ("uncounted_syncs", why)));
+    facts.extend(super::settings::uncounted_syncs(s).map(|why| ("uncounted_syncs", why)));
     let mut out = rules::judge(&KNOWLEDGE.rules, &Known { settings: s, facts });
     out.extend(privileges.iter().filter_map(|p| p.finding(Severity::Impossible)));
     out.extend(s.cloud().map(Cloud::finding));

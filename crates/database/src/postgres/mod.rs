@@ -28,6 +28,7 @@ mod temp;
 mod text;
 mod versions;
 mod wire;
+mod workers;
 
 use std::sync::{Arc, Mutex};
 

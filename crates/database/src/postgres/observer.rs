@@ -8,7 +8,7 @@ use loadline_model::snapshot::{WaitSample, counter};
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
 use super::server::{PgInstance, Postgres};
-use super::settings::PgSettings;
+use super::settings::{CounterGaps, PgSettings};
 use super::sql::own;
 use super::versions::LSN;
 use super::wire::{Connection, Row, SYNC};
@@ -32,32 +32,6 @@ fn waits(scope: Scope) -> String {
 
 /// The server's processes.
 const COMMANDS: &[&str] = &["postgres"];
-
-/// Counters that cannot be read, and why.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CounterGaps {
-    /// Why the syncs of the log are not counted.
-    pub(super) redo_syncs: Option<String>,
-    /// Why the sessions' reads are not timed.
-    pub(super) read_times: Option<&'static str>,
-    /// Why the writes and syncs of the log are not timed.
-    pub(super) log_times: Option<&'static str>,
-    /// Why `/proc/stat` of the server's machine cannot be read; `None` if it can or need not be.
-    pub(super) proc_stat: Option<String>,
-    /// Whether `/proc/stat` is read through the server.
-    pub(super) reads_proc_stat: bool,
-}
-
-/// Why the server does not count its log syncs with these settings; `None` if it does.
-pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
-    if settings.get("fsync") == Some("off") {
-        return Some("fsync = off: the server does not sync its log".into());
-    }
-    let method = settings.get("wal_sync_method")?;
-    matches!(method, "open_sync" | "open_datasync").then(|| {
-        format!("wal_sync_method = {method}: each write is also a sync, and PostgreSQL does not count these syncs")
-    })
-}
 
 fn is_of_log(name: &str) -> bool {
     ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_", "loadline.log_"].iter().any(|begin| name.starts_with(begin))

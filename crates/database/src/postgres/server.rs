@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
-use super::observer::{CounterGaps, uncounted_syncs};
 use super::pair::Pair;
-use super::settings::{PgSettings, refuse_placeholders};
+use super::settings::{CounterGaps, PgSettings, refuse_placeholders, uncounted_syncs};
 use super::standbys::Identity;
 use super::temp::{TempServer, url_of};
 use super::versions::Version;

@@ -117,6 +117,32 @@ impl PgSettings {
     }
 }
 
+/// Counters that cannot be read, and why.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CounterGaps {
+    /// Why the syncs of the log are not counted.
+    pub(super) redo_syncs: Option<String>,
+    /// Why the sessions' reads are not timed.
+    pub(super) read_times: Option<&'static str>,
+    /// Why the writes and syncs of the log are not timed.
+    pub(super) log_times: Option<&'static str>,
+    /// Why `/proc/stat` of the server's machine cannot be read; `None` if it can or need not be.
+    pub(super) proc_stat: Option<String>,
+    /// Whether `/proc/stat` is read through the server.
+    pub(super) reads_proc_stat: bool,
+}
+
+/// Why the server does not count its log syncs with these settings; `None` if it does.
+pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
+    if settings.get("fsync") == Some("off") {
+        return Some("fsync = off: the server does not sync its log".into());
+    }
+    let method = settings.get("wal_sync_method")?;
+    matches!(method, "open_sync" | "open_datasync").then(|| {
+        format!("wal_sync_method = {method}: each write is also a sync, and PostgreSQL does not count these syncs")
+    })
+}
+
 impl SettingValues for PgSettings {
     fn text(&self, name: &str) -> Option<&str> {
         self.get(name)

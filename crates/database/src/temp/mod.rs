@@ -40,7 +40,7 @@ mod tests;
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What makes a data folder may be a shell script, or start helpers. The signal that kills it with loadline does not reach the
+/// The maker of a data folder may be a shell script, or start helpers. The signal that kills it with loadline does not reach the
 /// `mariadbd --bootstrap` or `postgres --boot` that it starts, which ran on for up to three seconds. So an outer shell waits until
 /// loadline's pipe on its standard input is closed, at the latest by loadline's death, and kills its whole
 /// process group. A script is read by the shell itself: archives lose the permission to run it.
@@ -83,7 +83,7 @@ pub(crate) struct Setup {
     /// The user of the server processes.
     pub(crate) user: User,
     pub(crate) program: Program,
-    /// What makes the data folder.
+    /// Program that makes the data folder.
     maker: PathBuf,
     pub(crate) servers: u32,
     /// Whether the further servers are replicas whose distance and levels change.

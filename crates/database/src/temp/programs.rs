@@ -151,7 +151,7 @@ impl Program {
         )))
     }
 
-    /// What makes a data folder: the first of `maker` in one of the folders `beside` this server, or itself.
+    /// The program that makes a data folder: the first of `maker` in one of the folders `beside` this server, or itself.
     pub(super) fn maker(&self, product: &Product) -> Result<PathBuf, TargetError> {
         let Some(name) = product.maker.first() else { return Ok(self.path.clone()) };
         let dir = self.path.parent().unwrap_or(Path::new("/"));

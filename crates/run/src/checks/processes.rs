@@ -4,12 +4,26 @@ use std::collections::BTreeMap;
 
 use loadline_model::format::counted;
 use loadline_model::record::{AgentFigures, LinkUse, MOST_START_SKEW_MS};
+use loadline_model::{CheckId, Detail};
 
 use super::{MAX_CLIENT_CPU, NOTE_CLIENT_CPU};
-use crate::test::{Verdict, failed, not_made, noted, passed, require};
+use crate::evidence::Evidence;
+use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
+
+pub(crate) fn figures(e: &Evidence<'_>, test: &mut Test) {
+    test.add(Detail::Agents, e.measured.elsewhere.processes.iter().map(AgentFigures::stored).collect());
+}
+
+pub(crate) fn windows(e: &Evidence<'_>, test: &mut Test) {
+    test.check(CheckId::Agents, common_window(&e.measured.elsewhere.processes));
+}
+
+pub(crate) fn links(e: &Evidence<'_>, test: &mut Test) {
+    test.check(CheckId::AgentsNetwork, network(&e.measured.elsewhere.processes));
+}
 
 /// All agents must have counted, and their windows must be the common one.
-pub(crate) fn common_window(agents: &[AgentFigures]) -> Option<Verdict> {
+fn common_window(agents: &[AgentFigures]) -> Option<Verdict> {
     let n = agents.iter().filter(|agent| agent.failed.is_some()).count();
     if n > 0 {
         let all = counted(agents.len(), "agent");
@@ -33,7 +47,7 @@ pub(crate) fn common_window(agents: &[AgentFigures]) -> Option<Verdict> {
 }
 
 /// No agent's network may be the bottleneck.
-pub(crate) fn network(agents: &[AgentFigures]) -> Option<Verdict> {
+fn network(agents: &[AgentFigures]) -> Option<Verdict> {
     let used: Vec<(&AgentFigures, &LinkUse)> = agents.iter().filter_map(|a| Some((a, a.network.as_ref()?))).collect();
     let said = |(agent, link): &(&AgentFigures, &LinkUse)| {
         let mib = link.bytes_per_s / f64::from(1 << 20);

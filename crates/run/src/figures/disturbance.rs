@@ -320,7 +320,7 @@ mod tests {
             "others were not on the CPU that both keep busy"
         );
         // The whole life of a compiler that ended while processes were listed: no more than what the CPUs were busy with.
-        assert_eq!(share(&[0], ALL, None, &used(40.0)), Some(100.0 * 1.1 / 8.0));
+        assert_eq!(share(&[0], ALL, None, &used(40.0)), Some(13.75));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use loadline_analyze::stats;
 use loadline_load::{JobResult, Measured, Request};
 use loadline_model::record::NodeFigures;
 use loadline_model::snapshot::counter;
-use loadline_model::{Outcome, Snapshot, column};
+use loadline_model::{CheckId, Outcome, Snapshot, column};
 
 use super::MIB;
 use crate::evidence::Evidence;
@@ -113,8 +113,12 @@ pub(crate) fn lost(names: &[String]) -> Option<Verdict> {
     (!names.is_empty()).then(|| failed(format!("{} lost in the test: {why}", are(names))))
 }
 
+pub(crate) fn members(e: &Evidence<'_>, test: &mut Test) {
+    test.check(CheckId::Cluster, membership(e.measured));
+}
+
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
-pub(crate) fn membership(measured: &Measured) -> Option<Verdict> {
+fn membership(measured: &Measured) -> Option<Verdict> {
     let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
     let first = snapshots.next()?;
     let later: Vec<_> = snapshots.collect();

@@ -1,5 +1,7 @@
 //! Additions of features' options to a plan: each feature is a line of [`of_plan`].
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use loadline_collect::os::perf_events;
 use loadline_database::{OpenRequest, TargetKind, Way, redact};
 use loadline_model::Driver;
@@ -7,7 +9,6 @@ use loadline_model::plan::{OnNodeLoss, Plan, PlanFeature, PlannedAgents, TimeSpe
 use loadline_model::variant::Paired;
 use loadline_workload::{Instrument, Workload};
 
-use super::variants::drawn_seed;
 use super::{PlanError, PlanSpec, is_auto, options, time_with_unit, value};
 
 /// Flag of the key `oracle-awr`.
@@ -186,4 +187,11 @@ fn counts_perf_events(spec: &PlanSpec) -> Result<Option<bool>, PlanError> {
         Some(Err(why)) => value(format!("--perf-events: {why}")),
         _ => Ok(spec.perf_events),
     }
+}
+
+/// A seed of this run alone. With the same order in every run, what happens at the same time in every run would look like a
+/// difference.
+pub(super) fn drawn_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32)
 }

@@ -4,7 +4,8 @@ use loadline_database::{Level, TARGETS, TargetKind, kind_of, redact};
 use loadline_model::plan::{JobsSpec, Plan, TimeSpec};
 use loadline_model::variant::{Links, Paired};
 
-use super::variants::{drawn_seed, windows_at_jobs};
+use super::features::drawn_seed;
+use super::variants::windows_at_jobs;
 use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, time_with_unit, value, workloads_of};
 
 /// Default number of pairs: two more than the least with an interval.

@@ -3,7 +3,6 @@
 mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_analyze::paired::looks;
 use loadline_analyze::variants::ERROR;
@@ -14,6 +13,7 @@ use loadline_model::{Capability, Driver};
 use loadline_workload::Instrument;
 
 use self::labels::labels;
+use super::features::drawn_seed;
 use super::sweep::SweepPoints;
 use super::{PlanError, PlanSpec, one_plan, value, workloads_of};
 
@@ -259,13 +259,6 @@ pub(super) fn windows_at_jobs(plan: &Plan) -> Result<(), PlanError> {
         }
     }
     Ok(())
-}
-
-/// A seed of this run alone. With the same order in every run, what happens at the same time in every run would look like a
-/// difference.
-pub(super) fn drawn_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32)
 }
 
 /// Settings under one spelling of their names: case, and `-` or `_`, do not distinguish them.

@@ -1,4 +1,4 @@
-//! What the variants of a plan differ in, in words: the names of arms in tables and charts.
+//! Differences of the variants of a plan in words: the names of arms in tables and charts.
 
 use std::collections::BTreeMap;
 
