@@ -281,7 +281,8 @@ fn state(run: &LiveRun<'_>) -> String {
         let about = if run.test.is_some_and(|t| t.left_exact) { "" } else { "about " };
         format!(" – {about}{} left", duration_s(s.max(0.0)))
     });
-    format!("{}{left}. {}.", run.state, validity(run.records))
+    let held = run.last().and_then(|second| second.held).map_or_else(String::new, |held| format!(", {held}"));
+    format!("{}{held}{left}. {}.", run.state, validity(run.records))
 }
 
 /// Work at this moment, and how far it is.
@@ -312,8 +313,7 @@ fn bar(second: &LiveSecond) -> String {
     }
     let full = ((second.elapsed_s / second.total_s).clamp(0.0, 1.0) * CELLS as f64).round() as usize;
     let bar = format!("{}{}", "█".repeat(full), "░".repeat(CELLS - full));
-    let held = second.held.map_or_else(String::new, |held| format!(", {held}"));
-    format!("{bar} {}{held}", progress(second))
+    format!("{bar} {}", progress(second))
 }
 
 /// The figures of the newest second with those before, as bars from 0 to their maximum.

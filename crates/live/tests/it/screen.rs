@@ -48,8 +48,8 @@ fn a_run_is_a_table_with_a_line_for_each_workload() {
 #[test]
 fn a_window_that_waits_or_is_measured_again_says_why() {
     for (held, says) in [
-        (Held::Waits, "20 of 32 s, waits for a quiet machine"),
-        (Held::Again { by: CheckId::OtherCpu, pct: 24.0 }, "measured again: other processes on the CPU 24 %"),
+        (Held::Waits, "Running, waits for a quiet machine"),
+        (Held::Again { by: CheckId::OtherCpu, pct: 24.0 }, "Running, measured again: other processes on the CPU 24 %"),
     ] {
         let mut now = now();
         now.seconds.back_mut().unwrap().held = Some(held);
