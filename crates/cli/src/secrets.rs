@@ -51,7 +51,8 @@ pub(crate) fn shown(text: &str) -> Option<String> {
         return Some(redact(text)).filter(|clean| clean != text);
     }
     let (at, _) = text.match_indices('=').find(|(at, _)| names_secret(&text[..*at]))?;
-    Some(format!("{}=…", &text[..at]))
+    // What is shown is no secret any more, or loadline would start itself again without end.
+    Some(format!("{}=…", &text[..at])).filter(|clean| clean != text)
 }
 
 #[cfg(test)]
@@ -67,6 +68,7 @@ mod tests {
             ("postgres://ann:hush@h/d", "postgres://ann@h/d"),
         ] {
             assert_eq!(shown(text).as_deref(), Some(is_shown));
+            assert_eq!(shown(is_shown), None, "it is shown once");
             keep([text].into_iter());
         }
         assert_eq!(hide("'REPORT_PASSWD=hush' and report_password=hush"), "'REPORT_PASSWD=…' and report_password=…");
