@@ -27,7 +27,7 @@ pub(crate) static KIND: TargetKind = TargetKind {
     ..TargetKind::new(
         "null",
         |url| pause_of(url).map(|_| 1),
-        |request| Null::open(request),
+        Null::open,
         |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
     )
 };

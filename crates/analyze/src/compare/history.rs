@@ -95,7 +95,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
         jobs: point.jobs,
         at,
         setup: setup.clone(),
-        metric: *metric,
+        metric,
         main: n == 0,
         points: Vec::new(),
         left_out: Vec::new(),

@@ -158,7 +158,7 @@ impl Levels for Mysql {
             if server.on == point.is_some() && attached && found.iter().all(|(_, followed)| follows(followed)) {
                 return Ok(None);
             }
-            let state = |(name, followed): &(String, Option<Followed>)| {
+            let state = |(name, followed): &Answered| {
                 let state = followed.as_ref().map_or("does not answer".to_owned(), |f| f.state(&server));
                 format!("{name}: {state}")
             };
@@ -189,6 +189,9 @@ impl Levels for Mysql {
     }
 }
 
+/// Name of a replica and its answer, if it gave one.
+type Answered = (String, Option<Followed>);
+
 struct Sessions {
     server: Connection,
     /// Without a session if it was away once.
@@ -197,7 +200,7 @@ struct Sessions {
 
 impl Sessions {
     /// Answers of the server and its replicas now; a replica may not answer.
-    fn look(&mut self) -> Result<(Said, Vec<(String, Option<Followed>)>), TargetError> {
+    fn look(&mut self) -> Result<(Said, Vec<Answered>), TargetError> {
         let server = Said::ask(&mut self.server)?;
         let ask = |(name, session): &mut (String, Option<Connection>)| {
             let followed = session.as_mut().and_then(|c| Followed::ask(c).ok());

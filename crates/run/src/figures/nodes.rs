@@ -12,12 +12,11 @@ use super::MIB;
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, not_made, passed};
 
+/// Jobs of a node, and its counters in two snapshots.
+type OfNode<'a> = (Vec<&'a JobResult>, [&'a BTreeMap<String, f64>; 2]);
+
 /// The jobs that are meant to be on each node, and its counters in two snapshots; none if these are not of the same several nodes.
-fn nodes<'a>(
-    request: &Request,
-    jobs: &'a [JobResult],
-    [open, close]: [&'a Snapshot; 2],
-) -> Vec<(Vec<&'a JobResult>, [&'a BTreeMap<String, f64>; 2])> {
+fn nodes<'a>(request: &Request, jobs: &'a [JobResult], [open, close]: [&'a Snapshot; 2]) -> Vec<OfNode<'a>> {
     let n = open.nodes.len();
     if n < 2 || close.nodes.len() != n {
         return Vec::new();
@@ -94,7 +93,7 @@ pub(crate) fn commits(e: &Evidence<'_>) -> Vec<NodeCommits> {
     let Ok(counters) = &e.counters else { return Vec::new() };
     let nodes = nodes(e.request, &e.measured.jobs, [counters.open, counters.close]).into_iter().zip(1..);
     let with_jobs = nodes.filter(|((jobs, _), _)| !jobs.is_empty());
-    let of_node = |((jobs, [open, close]), node): ((Vec<&JobResult>, [&BTreeMap<String, f64>; 2]), usize)| {
+    let of_node = |((jobs, [open, close]), node): (OfNode<'_>, usize)| {
         let grown = |name| Some(close.get(name)? - open.get(name)?);
         let done: u64 = jobs.iter().map(|job| job.completed).sum();
         let commits = grown(counter::COMMITS)?.min(done as f64);
