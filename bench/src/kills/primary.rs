@@ -52,7 +52,7 @@ pub(super) fn run(args: &PrimaryArgs) -> Outcome<()> {
     let mut request = OpenRequest::new(&args.target, std::path::absolute(&args.results)?);
     request.replicas = args.replicas;
     let work = Work::from_catalogue("LGWR-LAT1", &[])?;
-    let known = (kind_of(&args.target)?.levels)();
+    let known = kind_of(&args.target)?.levels();
     let of_one = known.iter().filter(|level| level.replicas < 2).map(|level| level.name.clone());
     let all = || std::iter::once(BASELINE.to_owned()).chain(of_one).collect();
     let levels: Vec<String> = if args.level.is_empty() { all() } else { args.level.clone() };

@@ -10,12 +10,12 @@ use crate::output;
 pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
     let url = args.target.url();
     let kind = kind_of(&url)?;
-    (kind.check_url)(&url)?;
+    kind.check_url(&url)?;
     let request = args.target.request(&args.results);
     // Those of all kinds: whoever stopped a run need not know which it was.
     let (mut removed, mut failed) = (Vec::new(), Vec::new());
     for kind in TARGETS {
-        match (kind.clean_leftovers)(&request) {
+        match kind.clean_leftovers(&request) {
             Ok(lines) => removed.extend(lines),
             Err(e) => failed.push(e.to_string()),
         }
@@ -23,7 +23,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
     if !failed.is_empty() {
         return Err(Failure::failed([removed, failed].concat().join("\n")));
     }
-    if !(kind.is_temporary)(&url) {
+    if !kind.is_temporary(&url) {
         let target = open(&request)?;
         // The reference log was on the filesystem of the database's log. Without a folder there, there was none.
         if let Ok(dir) =
@@ -35,7 +35,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<u8, Failure> {
     }
     let nothing = || {
         let place =
-            if (kind.is_temporary)(&url) { "/var/tmp".to_owned() } else { format!("/var/tmp and {}", redact(&url)) };
+            if kind.is_temporary(&url) { "/var/tmp".to_owned() } else { format!("/var/tmp and {}", redact(&url)) };
         format!(
             "nothing of loadline's was found in '{}', {place}: other results folders with --results",
             args.results.display()

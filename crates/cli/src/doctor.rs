@@ -27,10 +27,10 @@ use crate::template::filled;
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let url = args.target.url();
     let kind = kind_of(&url)?;
-    (kind.check_url)(&url)?;
+    kind.check_url(&url)?;
     let mut request = args.target.request(&args.results);
     if args.oracle_awr {
-        let Some(report) = kind.native_report.filter(|r| r.flag == AWR_FLAG) else {
+        let Some(report) = kind.native_report().filter(|r| r.flag == AWR_FLAG) else {
             return Err(Failure::usage(format!("{AWR_FLAG} is for Oracle: {} has no AWR", kind.product)));
         };
         output::say(report.notice);
@@ -76,7 +76,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
 }
 
 /// One finding for all figures that are missing for the same reason.
-fn missing_figures(target: &dyn Target, kind: &TargetKind) -> impl Iterator<Item = Finding> {
+fn missing_figures(target: &dyn Target, kind: &dyn TargetKind) -> impl Iterator<Item = Finding> {
     // What the database never has is no surprise of this server.
     let of_database = |column: &Column| column.source(&kind.source_key).is_some();
     let missing = target.absent_columns().into_iter().filter(|(column, _)| of_database(column));
@@ -88,7 +88,7 @@ fn missing_figures(target: &dyn Target, kind: &TargetKind) -> impl Iterator<Item
 }
 
 /// By which drivers a workload can run, with its parameters and the size of the data at their defaults.
-fn can_run(workload: &Workload, kind: &TargetKind, of_server: &Capabilities, target: &dyn Target) -> Finding {
+fn can_run(workload: &Workload, kind: &dyn TargetKind, of_server: &Capabilities, target: &dyn Target) -> Finding {
     let of_kind = |d| refusal(workload, kind, d).map(|refused| refused.reason);
     let refusal = |d| of_kind(d).or_else(|| of_server.refusal(d, &workload.needs));
     let refusals: Vec<_> = Driver::ALL.iter().map(|d| (d, refusal(*d))).collect();

@@ -28,7 +28,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
         format!("{:<14} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
-    let report = if plan.native_report() { kind.and_then(|kind| kind.native_report) } else { None };
+    let report = if plan.native_report() { kind.and_then(|kind| kind.native_report()) } else { None };
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
     let drawn = plan.draws().map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
@@ -39,7 +39,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
         links => plan.levels().map(|(_, links)| links),
         levels,
         delays,
-        changed => kind.map_or(&[][..], |kind| kind.level_settings),
+        changed => kind.map_or(&[][..], |kind| kind.level_settings()),
         warmup => plan.warmup(),
         load => (plan.load != JobLoad::default()).then(|| plan.load.words()),
         seed => drawn.unwrap_or_else(|| plan.seeds()),

@@ -19,12 +19,12 @@ use crate::template::filled;
 mod words;
 
 /// Each driver, with the reason if the target cannot run the workload with it.
-pub(crate) fn drivers(workload: &Workload, kind: &TargetKind) -> Vec<(Driver, Option<Refusal>)> {
+pub(crate) fn drivers(workload: &Workload, kind: &dyn TargetKind) -> Vec<(Driver, Option<Refusal>)> {
     Driver::ALL.iter().map(|d| (*d, refusal(workload, kind, *d))).collect()
 }
 
 /// The drivers with which the target runs the workload, preferred first.
-pub(crate) fn runs_with(workload: &Workload, kind: &TargetKind) -> Vec<Driver> {
+pub(crate) fn runs_with(workload: &Workload, kind: &dyn TargetKind) -> Vec<Driver> {
     drivers(workload, kind).into_iter().filter(|(_, refused)| refused.is_none()).map(|(d, _)| d).collect()
 }
 
@@ -70,17 +70,18 @@ fn index() -> Result<String, Failure> {
         let own: Vec<_> = CATALOGUE.iter().filter(|w| w.group == table.group).map(row).collect();
         context! { title => table.title, code => table.group, workloads => own }
     });
-    let letters = |w: &Workload, kind: &TargetKind| {
+    let letters = |w: &Workload, kind: &dyn TargetKind| {
         let all: Vec<&str> = runs_with(w, kind).into_iter().map(letter).collect();
         if all.is_empty() { "–".to_owned() } else { all.join(" ") }
     };
-    let on_each = |w: &Arc<Workload>| (w.code.clone(), TARGETS.iter().map(|kind| letters(w, kind)).collect::<Vec<_>>());
+    let on_each =
+        |w: &Arc<Workload>| (w.code.clone(), TARGETS.iter().map(|kind| letters(w, *kind)).collect::<Vec<_>>());
     let context = context! {
         groups => groups.filter(|group| group.get_attr("workloads").is_ok_and(|all| all.len() > Some(0))).collect::<Vec<_>>(),
-        targets => TARGETS.iter().map(|kind| format!("`{}:`", kind.scheme)).collect::<Vec<_>>(),
+        targets => TARGETS.iter().map(|kind| format!("`{}:`", kind.scheme())).collect::<Vec<_>>(),
         rule => " --- |".repeat(TARGETS.len()),
         workloads => CATALOGUE.iter().map(on_each).collect::<Vec<_>>(),
-        kinds => TARGETS.iter().map(|kind| (schemes(kind), &kind.product, &kind.summary)).collect::<Vec<_>>(),
+        kinds => TARGETS.iter().map(|kind| (schemes(*kind), &kind.product, &kind.summary)).collect::<Vec<_>>(),
     };
     filled(include_str!("pages/index.jinja"), context)
 }
@@ -162,7 +163,7 @@ fn proof(w: &Workload, work: &Work, page: Value) -> Value {
 
 /// Targets that get the same SQL.
 struct Family {
-    kinds: Vec<&'static TargetKind>,
+    kinds: Vec<&'static dyn TargetKind>,
     drivers: Vec<(Driver, Option<Refusal>)>,
     pieces: Vec<Rendered>,
 }
@@ -171,7 +172,7 @@ struct Family {
 fn families(w: &Workload, work: &Work) -> Vec<Family> {
     let mut out: Vec<Family> = Vec::new();
     for kind in TARGETS.iter().copied() {
-        let family = Family { kinds: vec![kind], drivers: drivers(w, kind), pieces: (kind.render)(work) };
+        let family = Family { kinds: vec![kind], drivers: drivers(w, kind), pieces: kind.render(work) };
         match out.last_mut() {
             Some(last) if last.drivers == family.drivers && last.pieces == family.pieces => last.kinds.push(kind),
             _ => out.push(family),
@@ -190,7 +191,7 @@ impl Family {
                 products.push(&kind.product);
             }
         }
-        let urls: Vec<String> = self.kinds.iter().map(|k| format!("`{}:`", k.scheme)).collect();
+        let urls: Vec<String> = self.kinds.iter().map(|k| format!("`{}:`", k.scheme())).collect();
         format!("{} ({})", capital(&products.join(", ")), urls.join(", "))
     }
 
@@ -243,8 +244,8 @@ fn verdict(refused: &Option<Refusal>, reasons: &mut Vec<String>) -> String {
     format!("no, see {}", at + 1)
 }
 
-fn schemes(kind: &TargetKind) -> String {
-    let all = std::iter::once(kind.scheme).chain(kind.aliases.iter().map(String::as_str));
+fn schemes(kind: &dyn TargetKind) -> String {
+    let all = std::iter::once(kind.scheme()).chain(kind.aliases.iter().map(String::as_str));
     all.map(|s| format!("`{s}:`")).collect::<Vec<_>>().join(" or ")
 }
 

@@ -288,7 +288,7 @@ fn own_url(given: Option<&str>, target: &str) -> Result<String, Failure> {
 
 /// Prints what the database's own reports require, if they were requested.
 fn licence(plan: &Plan) {
-    let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report);
+    let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report());
     if let Some(report) = report
         && plan.native_report()
     {

@@ -54,7 +54,7 @@ fn take(args: &SnapshotArgs) -> Result<u8, Failure> {
     signals::interruptible(&stop, "nothing was changed on the database".to_owned())?;
     let target = open(&args.target.request(&args.results))?;
     // Before watching: what cannot be stored is not watched for nothing.
-    let kind = kind_of(url)?.scheme;
+    let kind = kind_of(url)?.scheme();
     let file = WatchedFile::create(&args.results, &run_name(SystemTime::now(), &format!("{kind}-snapshot")))?;
     let watched = watch(target.as_ref(), seconds, &stop, || {
         output::say(&format!("watching for {seconds:.0} s; Ctrl-C ends it, and keeps what was seen"));

@@ -69,11 +69,11 @@ fn list(workloads: &[Arc<Workload>], for_people: bool) -> Listing {
     let row = |w: &Arc<Workload>| {
         let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit));
         let needs = w.needs.iter().map(|n| n.phrase());
-        let (on, not_on): (Vec<&TargetKind>, Vec<&TargetKind>) =
-            TARGETS.iter().copied().partition(|k| !runs_with(w, k).is_empty());
-        let with = |k: &&TargetKind| {
-            let names: Vec<&str> = runs_with(w, k).iter().map(|d| d.name()).collect();
-            format!("{}={}", k.scheme, names.join("+"))
+        let (on, not_on): (Vec<&dyn TargetKind>, Vec<&dyn TargetKind>) =
+            TARGETS.iter().copied().partition(|k| !runs_with(w, *k).is_empty());
+        let with = |k: &&dyn TargetKind| {
+            let names: Vec<&str> = runs_with(w, *k).iter().map(|d| d.name()).collect();
+            format!("{}={}", k.scheme(), names.join("+"))
         };
         let mut row = vec![w.code.clone(), w.group.clone(), w.summary.clone()];
         if !for_people {
@@ -81,9 +81,9 @@ fn list(workloads: &[Arc<Workload>], for_people: bool) -> Listing {
                 w.named_for.phrase(),
                 kpis.collect::<Vec<_>>().join("; "),
                 needs.collect::<Vec<_>>().join("; "),
-                on.iter().map(|k| k.scheme).collect::<Vec<_>>().join(" "),
+                on.iter().map(|k| k.scheme()).collect::<Vec<_>>().join(" "),
                 on.iter().map(with).collect::<Vec<_>>().join(" "),
-                not_on.iter().map(|k| format!("{}: {}", k.scheme, why_not(w, k))).collect::<Vec<_>>().join("; "),
+                not_on.iter().map(|k| format!("{}: {}", k.scheme(), why_not(w, *k))).collect::<Vec<_>>().join("; "),
             ]);
         }
         row
@@ -91,7 +91,7 @@ fn list(workloads: &[Arc<Workload>], for_people: bool) -> Listing {
     Listing { columns, rows: workloads.iter().map(row).collect() }
 }
 
-fn why_not(workload: &Workload, kind: &TargetKind) -> String {
+fn why_not(workload: &Workload, kind: &dyn TargetKind) -> String {
     let reasons = drivers(workload, kind).into_iter().filter_map(|(d, refused)| refused.map(|r| (d, r.reason)));
     reasons.map(|(d, reason)| format!("not with the {d} driver: {reason}")).collect::<Vec<_>>().join("; ")
 }

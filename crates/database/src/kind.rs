@@ -33,26 +33,58 @@ pub(crate) fn lacking(set: &str) -> Vec<Lack> {
     KINDS.lacks.get(set).cloned().unwrap_or_default()
 }
 
-/// A kind of target, as listed in the registry. Its facts are [`KindFacts`].
-pub struct TargetKind {
+/// A kind of target, as listed in the registry.
+pub trait TargetKind: Sync {
     /// URL scheme, without the colon.
-    pub scheme: &'static str,
+    fn scheme(&self) -> &'static str;
+
     /// Validates a URL without connecting, and counts its nodes.
-    pub check_url: fn(&str) -> Result<u32, TargetError>,
-    pub open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
-    pub render: fn(&Work) -> Vec<Rendered>,
+    ///
+    /// # Errors
+    /// The URL is wrong.
+    fn check_url(&self, url: &str) -> Result<u32, TargetError>;
+
+    /// # Errors
+    /// It is not reached, or refused.
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError>;
+
+    fn render(&self, work: &Work) -> Vec<Rendered>;
+
     /// Removes leftovers of dead runs on this machine (private servers, files) and returns what was removed.
-    pub clean_leftovers: fn(&OpenRequest) -> Result<Vec<String>, TargetError>,
+    ///
+    /// # Errors
+    /// Something cannot be removed.
+    fn clean_leftovers(&self, _: &OpenRequest) -> Result<Vec<String>, TargetError> {
+        Ok(Vec::new())
+    }
+
     /// Whether the target at a URL is created for the run and removed after it.
-    pub is_temporary: fn(&str) -> bool,
+    fn is_temporary(&self, _: &str) -> bool {
+        false
+    }
+
     /// The database's own report on a test, if there is one.
-    pub native_report: Option<&'static NativeReport>,
+    fn native_report(&self) -> Option<&'static NativeReport> {
+        None
+    }
+
     /// Levels of replication that loadline can bring about ([`Levels`](crate::Levels)), in the order of how far a commit
     /// waits.
-    pub levels: fn() -> Vec<Level>,
+    fn levels(&self) -> Vec<Level> {
+        Vec::new()
+    }
+
     /// Settings that levels change on a server of the user's with standbys of its own ([`OpenRequest::standbys`]), until the run
     /// ends. Empty: levels are only those of replicas that loadline makes.
-    pub level_settings: &'static [&'static str],
+    fn level_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The facts; empty if the file has none, which a test finds.
+    fn facts(&self) -> &'static KindFacts {
+        static NONE: LazyLock<KindFacts> = LazyLock::new(KindFacts::default);
+        KINDS.kinds.get(self.scheme()).unwrap_or(&NONE)
+    }
 }
 
 /// Facts of a kind of target.
@@ -82,27 +114,7 @@ pub struct KindFacts {
     pub no_levels: Option<String>,
 }
 
-impl TargetKind {
-    /// A kind of existing databases that have no levels.
-    pub(crate) const fn new(
-        scheme: &'static str,
-        check_url: fn(&str) -> Result<u32, TargetError>,
-        open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
-        render: fn(&Work) -> Vec<Rendered>,
-    ) -> TargetKind {
-        TargetKind {
-            scheme,
-            check_url,
-            open,
-            render,
-            clean_leftovers: |_| Ok(Vec::new()),
-            is_temporary: |_| false,
-            native_report: None,
-            levels: Vec::new,
-            level_settings: &[],
-        }
-    }
-
+impl KindFacts {
     /// Abilities, as far as known without a connection.
     pub fn capabilities(&self) -> Capabilities {
         let filled = |why: &String| fill(why, &[("product", &self.product)]);
@@ -121,13 +133,11 @@ impl TargetKind {
     }
 }
 
-impl Deref for TargetKind {
+impl Deref for dyn TargetKind + '_ {
     type Target = KindFacts;
 
-    /// The facts; empty if the file has none, which a test finds.
     fn deref(&self) -> &KindFacts {
-        static NONE: LazyLock<KindFacts> = LazyLock::new(KindFacts::default);
-        KINDS.kinds.get(self.scheme).unwrap_or(&NONE)
+        self.facts()
     }
 }
 
@@ -154,14 +164,14 @@ mod tests {
     #[test]
     fn every_kind_has_its_facts_and_lacks_what_is_there() {
         let file = KINDS.checked(|_| &[]);
-        assert!(file.kinds.keys().all(|scheme| TARGETS.iter().any(|kind| kind.scheme == scheme)));
+        assert!(file.kinds.keys().all(|scheme| TARGETS.iter().any(|kind| kind.scheme() == scheme)));
         for kind in TARGETS {
-            let TargetKind { scheme, .. } = kind;
+            let scheme = kind.scheme();
             assert!(
                 !kind.summary.is_empty() && kind.url_forms.iter().all(|[url, _]| url.starts_with(scheme)),
                 "{scheme}"
             );
-            assert_eq!(kind.uncounted("").len(), kind.uncounted.len(), "{scheme}: no column");
+            assert_eq!(kind.facts().uncounted("").len(), kind.uncounted.len(), "{scheme}: no column");
             assert!(kind.lacks.iter().all(|set| !lacking(set).is_empty()), "{scheme}");
         }
     }

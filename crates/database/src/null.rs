@@ -22,15 +22,29 @@ use crate::work::Work;
 use loadline_storage::now_ns;
 
 /// The null engine.
-pub(crate) static KIND: TargetKind = TargetKind {
-    is_temporary: |_| true,
-    ..TargetKind::new(
-        "null",
-        |url| pause_of(url).map(|_| 1),
-        Null::open,
-        |_| vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()],
-    )
-};
+pub(crate) struct Kind;
+
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        "null"
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        pause_of(url).map(|_| 1)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        Null::open(request)
+    }
+
+    fn render(&self, _: &Work) -> Vec<Rendered> {
+        vec![Rendered::new("statements", "-- none: the engine answers at once").in_words()]
+    }
+
+    fn is_temporary(&self, _: &str) -> bool {
+        true
+    }
+}
 
 static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::for_runs(Runs::Nowhere));
 
@@ -81,7 +95,7 @@ impl Target for Null {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         Ok(TargetInfo {
             kind: "null".into(),
-            product: KIND.product.clone(),
+            product: Kind.facts().product.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             url: self.url.clone(),
             nodes: 1,
@@ -129,7 +143,7 @@ impl Observation for Null {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        KIND.uncounted("")
+        Kind.facts().uncounted("")
     }
 }
 

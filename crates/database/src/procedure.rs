@@ -417,8 +417,8 @@ mod tests {
             commit: Commit::Wait,
         };
         let work = Work { program, ..Work::from_catalogue("LGWR-LAT1", &[]).unwrap() };
-        let target = TARGETS.iter().find(|target| target.scheme == "mysql").unwrap();
-        let mut pieces = (target.render)(&work).into_iter();
+        let target = TARGETS.iter().find(|target| target.scheme() == "mysql").unwrap();
+        let mut pieces = target.render(&work).into_iter();
         let procedure = pieces.find(|piece| piece.driver == Some(loadline_model::Driver::Database)).unwrap();
         insta::assert_snapshot!("nested", procedure.sql);
     }

@@ -8,32 +8,32 @@ use crate::request::OpenRequest;
 use crate::target::Target;
 use crate::{duckdb, mysql, null, oracle, postgres, sqlite, wal};
 
-pub static TARGETS: &[&TargetKind] = &[
-    &sqlite::KIND,
-    &duckdb::KIND,
-    &postgres::KIND,
-    &postgres::TEMP_KIND,
-    &mysql::KIND,
-    &mysql::MARIADB_TEMP_KIND,
-    &mysql::MYSQL_TEMP_KIND,
-    &mysql::GALERA_TEMP_KIND,
-    &oracle::KIND,
-    &wal::KIND,
-    &null::KIND,
+pub static TARGETS: &[&dyn TargetKind] = &[
+    &sqlite::Kind,
+    &duckdb::Kind,
+    &postgres::Kind,
+    &postgres::TempKind,
+    &mysql::Kind,
+    &mysql::TempKind::MariaDb,
+    &mysql::TempKind::MySql,
+    &mysql::TempKind::Galera,
+    &oracle::Kind,
+    &wal::Kind,
+    &null::Kind,
 ];
 
 /// The kind that `url` names.
-pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
-    let names = |k: &'static TargetKind| {
-        std::iter::once(k.scheme).chain(k.aliases.iter().map(String::as_str)).collect::<Vec<_>>()
+pub fn kind_of(url: &str) -> Result<&'static dyn TargetKind, TargetError> {
+    let names = |k: &'static dyn TargetKind| {
+        std::iter::once(k.scheme()).chain(k.aliases.iter().map(String::as_str)).collect::<Vec<_>>()
     };
     let scheme = url.split_once(':').map_or(url, |(scheme, _)| scheme).to_ascii_lowercase();
     if url.contains(':')
-        && let Some(kind) = TARGETS.iter().find(|k| names(k).contains(&scheme.as_str()))
+        && let Some(kind) = TARGETS.iter().find(|k| names(**k).contains(&scheme.as_str()))
     {
-        return Ok(kind);
+        return Ok(*kind);
     }
-    let known = TARGETS.iter().flat_map(|k| names(k));
+    let known = TARGETS.iter().flat_map(|k| names(*k));
     let hint = nearest(&scheme, known.clone()).map_or(String::new(), |n| format!(": did you mean '{n}:'?"));
     let known = known.map(|n| format!("{n}:")).collect::<Vec<_>>().join(", ");
     Err(TargetError::Usage(format!("'{}' is not a target{hint} (known: {known})", crate::redact(url))))
@@ -41,7 +41,7 @@ pub fn kind_of(url: &str) -> Result<&'static TargetKind, TargetError> {
 
 /// Whether `url` names a target that loadline makes and removes.
 pub fn is_temporary(url: &str) -> bool {
-    kind_of(url).is_ok_and(|kind| (kind.is_temporary)(url))
+    kind_of(url).is_ok_and(|kind| kind.is_temporary(url))
 }
 
 /// Opens the target that `request` names.
@@ -53,16 +53,16 @@ pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let kind = kind_of(&request.url)?;
     crate::refuse_secrets(&request.settings)?;
     for node in &request.nodes {
-        if kind_of(node)?.scheme != kind.scheme {
+        if kind_of(node)?.scheme() != kind.scheme() {
             return Err(TargetError::Usage(format!(
                 "the node '{}' is not of the same kind as the target: all nodes must be {}:",
                 crate::redact(node),
-                kind.scheme
+                kind.scheme()
             )));
         }
     }
     for standby in &request.standbys {
-        if kind.level_settings.is_empty() || kind_of(standby)?.scheme != kind.scheme {
+        if kind.level_settings().is_empty() || kind_of(standby)?.scheme() != kind.scheme() {
             return Err(TargetError::Usage(format!(
                 "the standby '{}' does not fit the target: --standby is for a target of yours whose level loadline can change, and \
                  of the same kind",
@@ -70,7 +70,7 @@ pub fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
             )));
         }
     }
-    (kind.open)(request).map_err(|e| match e {
+    kind.open(request).map_err(|e| match e {
         TargetError::Local(text) => TargetError::Unreachable(text),
         e => e,
     })
@@ -84,7 +84,7 @@ mod tests {
     use crate::cases::cases;
 
     fn check(url: &str) -> Result<u32, TargetError> {
-        kind_of(url).and_then(|kind| (kind.check_url)(url))
+        kind_of(url).and_then(|kind| kind.check_url(url))
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
         #[test]
         fn no_url_panics(rest in "(//)?\\PC{0,80}") {
             for kind in TARGETS {
-                let _ = check(&format!("{}:{rest}", kind.scheme));
+                let _ = check(&format!("{}:{rest}", kind.scheme()));
             }
         }
 

@@ -120,15 +120,15 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 }
 
 /// The kind of the target at `url`, if it and its nodes can be asked for what `spec` asks of them.
-fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static TargetKind, PlanError> {
+fn checked_target(spec: &PlanSpec, url: &str) -> Result<&'static dyn TargetKind, PlanError> {
     let kind = kind_of(url)?;
-    (kind.check_url)(url)?;
+    kind.check_url(url)?;
     for node in spec.node.iter().flatten() {
-        (kind_of(node)?.check_url)(node)?;
+        kind_of(node)?.check_url(node)?;
     }
     let setting = spec.setting.iter().flatten().next();
     if let Some((name, _)) = setting
-        && !(kind.is_temporary)(url)
+        && !kind.is_temporary(url)
     {
         return value(format!(
             "--setting {name} does not apply to {}: it is only for servers and databases that loadline creates itself; \

@@ -59,7 +59,7 @@ impl Observer for Watching {
 /// [`WatchError::Refused`], or an URL of no known kind.
 pub fn check(url: &str) -> Result<(), WatchError> {
     let kind = kind_of(url)?;
-    if (kind.is_temporary)(url) {
+    if kind.is_temporary(url) {
         let why = "loadline makes this server for its own load; give the URL of a running one".to_owned();
         return Err(WatchError::Refused { url: url.to_owned(), why });
     }

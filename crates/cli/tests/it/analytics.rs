@@ -141,7 +141,7 @@ fn a_wrong_result_is_an_error() {
     for (code, procedure) in [("PLS-ADD", "pls_add_run"), ("PLS-FIBO", "pls_fibo_run"), ("PLS-MIXED", "pls_mixed_run")]
     {
         let work = work(code, &[]);
-        let rendered = (kind_of("postgres:").unwrap().render)(&work);
+        let rendered = kind_of("postgres:").unwrap().render(&work);
         let made = &rendered.iter().find(|r| r.title == "procedure").unwrap().sql;
         let call = format!("CALL loadline.{procedure}(0, 0, 0, '', clock_timestamp(), 0, NULL, NULL, NULL)");
         server.sql(made).unwrap();

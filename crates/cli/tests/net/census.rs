@@ -75,7 +75,7 @@ fn census() -> Items {
     found.extend(listed("columns").iter().map(|c| format!("column {}", id_of(c, "id"))));
     found.extend(listed("checks").iter().map(|c| format!("check {}", id_of(c, "check"))));
     found.extend(listed("audit --laws").iter().map(|l| format!("law {}", id_of(l, "law"))));
-    found.extend(loadline_database::TARGETS.iter().map(|t| format!("target {}", t.scheme)));
+    found.extend(loadline_database::TARGETS.iter().map(|t| format!("target {}", t.scheme())));
     for workload in CATALOGUE.iter() {
         found.push(format!("workload {}", workload.code));
         found.extend(workload.params.iter().map(|p| format!("parameter {}.{}", workload.code, p.name)));

@@ -66,14 +66,14 @@ impl Execute for Sent<'_> {
 fn sql(work: &Work, all: &mut Items) {
     for target in TARGETS {
         let mut hashes = [("both", Hash::new()), ("database", Hash::new()), ("client", Hash::new())];
-        for piece in (target.render)(work) {
+        for piece in target.render(work) {
             let driver = piece.driver.map_or("both".to_owned(), |d| d.to_string());
             let (_, hash) = hashes.iter_mut().find(|(name, _)| *name == driver).unwrap();
             hash.add(piece.title.as_bytes());
             hash.add(piece.sql.as_bytes());
         }
         for (driver, hash) in hashes.iter().filter(|(_, hash)| hash.0 != Hash::new().0) {
-            all.insert(format!("sql {} {} {driver}", target.scheme, work.workload.code), hash.text());
+            all.insert(format!("sql {} {} {driver}", target.scheme(), work.workload.code), hash.text());
         }
     }
 }

@@ -27,8 +27,11 @@ use crate::error::TargetError;
 use crate::folder;
 use crate::kind::TargetKind;
 use crate::machine::memory_bytes;
+use crate::render::Rendered;
 use crate::render::in_process;
 use crate::request::OpenRequest;
+use crate::target::Target;
+use crate::work::Work;
 use connection::{Connection, Database};
 use library::Library;
 use workers::Threads;
@@ -43,19 +46,34 @@ static NAMES: FileNames = FileNames {
     others: &[".wal.checkpoint", ".wal.recovery", ".tmp"],
 };
 
-pub(crate) static KIND: TargetKind = TargetKind {
-    clean_leftovers: |request| folder::clean_leftovers(&request.scratch, &NAMES.temp_prefix()),
-    is_temporary: |url| NAMES.is_private(url),
-    ..TargetKind::new(
-        "duckdb",
-        |url| NAMES.place(url).map(|_| 1),
-        |request| Ok(Box::new(DuckDb::open(request)?)),
-        |work| {
-            let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
-            in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", sql)
-        },
-    )
-};
+pub(crate) struct Kind;
+
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        "duckdb"
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        NAMES.place(url).map(|_| 1)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        Ok(Box::new(DuckDb::open(request)?))
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
+        in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", sql)
+    }
+
+    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+        folder::clean_leftovers(&request.scratch, &NAMES.temp_prefix())
+    }
+
+    fn is_temporary(&self, url: &str) -> bool {
+        NAMES.is_private(url)
+    }
+}
 
 const SIZES: [&str; 3] = ["memory_limit", "checkpoint_threshold", "max_temp_directory_size"];
 
@@ -76,7 +94,7 @@ fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         }
         _ => None,
     };
-    Chosen::new(request, &KIND, &KNOWLEDGE, own, wanted)
+    Chosen::new(request, &Kind, &KNOWLEDGE, own, wanted)
 }
 
 fn usual_memory() -> u64 {
@@ -132,7 +150,7 @@ impl DuckDb {
             )));
         }
         let files = (Arc::clone(files), counters);
-        let mut base = Base::new((&KIND, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
+        let mut base = Base::new((&Kind, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
         base.facts.columns_apart = true;
         database.held = Some((Arc::clone(&base.file), lock));
         let database = Arc::new(database);

@@ -155,7 +155,7 @@ fn unusable_files_and_settings_are_refused_by_name_and_stay_whole() {
     }
     let place = NAMES.place("duckdb:/d/x.db?lib=/a%20b/lib.so").unwrap();
     assert_eq!((place.database, place.parameter), (Some("/d/x.db".into()), Some("/a b/lib.so".into())));
-    assert!((KIND.is_temporary)("duckdb:?lib=/x") && !(KIND.is_temporary)("duckdb:x.db"));
+    assert!(Kind.is_temporary("duckdb:?lib=/x") && !Kind.is_temporary("duckdb:x.db"));
 }
 
 #[test]

@@ -31,7 +31,7 @@ use knowledge::Knowledge;
 
 /// An open embedded database, without its engine.
 pub(crate) struct Base {
-    kind: &'static TargetKind,
+    kind: &'static dyn TargetKind,
     version: String,
     pub(crate) knowledge: &'static Knowledge,
     pub(crate) files: Arc<EmbeddedFiles>,
@@ -47,7 +47,7 @@ pub(crate) struct Base {
 impl Base {
     /// Of a database that the engine has opened, with blocks of this size.
     pub(crate) fn new(
-        (kind, version): (&'static TargetKind, &str),
+        (kind, version): (&'static dyn TargetKind, &str),
         knowledge: &'static Knowledge,
         (files, counters): (Arc<EmbeddedFiles>, Arc<LogCounters>),
         settings: Chosen,
@@ -162,7 +162,7 @@ impl Chosen {
     /// The user's, and loadline's own values of the others that have one. `wanted`: what a value must be, if it is wrong.
     pub(crate) fn new(
         request: &OpenRequest,
-        kind: &TargetKind,
+        kind: &dyn TargetKind,
         knowledge: &Knowledge,
         own: impl Fn(&str) -> Option<String>,
         wanted: impl Fn(&str, &str) -> Option<&'static str>,

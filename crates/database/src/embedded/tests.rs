@@ -58,7 +58,7 @@ fn the_files_can_be_read() {
 }
 
 /// `refused`: workloads that the database does not create, and a part of the reason. `slack`: how far redo may be off its definition.
-fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &str)]) {
+fn every_workload(url: &str, kind: &dyn TargetKind, slack: f64, refused: &[(&str, &str)]) {
     let scratch = tempfile::tempdir().unwrap();
     let target = open(url, scratch.path()).unwrap();
     let mut ran = 0;
@@ -108,7 +108,7 @@ fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &s
         let row_bytes = if workload.code == "STO-READ-ASYNC" { 200 } else { 0 };
         let least = workload_tables(&work).map(|table| row_bytes * table.total_rows(&work.params, 0));
         // DuckDB has so few rows in memory only.
-        let has_size = kind.scheme == "duckdb" || bytes().zip(least).all(|(bytes, least)| bytes > Some(least));
+        let has_size = kind.scheme() == "duckdb" || bytes().zip(least).all(|(bytes, least)| bytes > Some(least));
         assert!(has_size, "{}: {:?}", workload.code, bytes().collect::<Vec<_>>());
         target.drop_tables(&work).unwrap();
         assert!(bytes().all(|bytes| bytes.is_none()), "{}", workload.code);
@@ -125,7 +125,7 @@ fn every_workload(url: &str, kind: &TargetKind, slack: f64, refused: &[(&str, &s
 
 #[test]
 fn every_workload_changes_and_logs_what_it_says_in_sqlite() {
-    every_workload("sqlite:", &sqlite::KIND, 1.0, &[]);
+    every_workload("sqlite:", &sqlite::Kind, 1.0, &[]);
 }
 
 /// Payloads are calibrated before a sweep: here they are the default, and DuckDB's records are not SQLite's pages.
@@ -138,7 +138,7 @@ fn every_workload_changes_and_logs_what_it_says_in_duckdb() {
         ("DA-PARALLEL", "--size"),
         ("LGWR-SIZE", "LGWR-SIZE.most-kib"),
     ];
-    every_workload("duckdb:", &duckdb::KIND, 2.0, &refused);
+    every_workload("duckdb:", &duckdb::Kind, 2.0, &refused);
 }
 
 #[test]

@@ -41,59 +41,85 @@ use temp::TempServer;
 use crate::env::process_env;
 use crate::error::TargetError;
 use crate::kind::TargetKind;
+use crate::render::Rendered;
 use crate::request::OpenRequest;
+use crate::role::Level;
 use crate::target::Target;
 use crate::temp::settings::{Product, SERVERS};
 use crate::temp::{check_url, clean_leftovers};
+use crate::work::Work;
 
 /// An existing server.
-pub(crate) static KIND: TargetKind = TargetKind::new(
-    "mysql",
-    |url| config::Config::parse(url, &process_env).map(|_| 1),
-    |request| Ok(Box::new(Mysql::open(&request.url, request, None)?)),
-    |work| render::all(work, &MARIADB_TEMP_KIND),
-);
+pub(crate) struct Kind;
 
-/// A private MariaDB, created for the run.
-pub(crate) static MARIADB_TEMP_KIND: TargetKind = TargetKind {
-    clean_leftovers: |request| clean_leftovers(&SERVERS.mariadb, request),
-    is_temporary: |_| true,
-    levels: levels::levels,
-    ..TargetKind::new(
-        "mariadb-temp",
-        |url| check_url(&SERVERS.mariadb, url),
-        |request| open_temp(&SERVERS.mariadb, request),
-        |work| render::all(work, &MARIADB_TEMP_KIND),
-    )
-};
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        "mysql"
+    }
 
-/// A private MySQL, created for the run.
-pub(crate) static MYSQL_TEMP_KIND: TargetKind = TargetKind {
-    clean_leftovers: |request| clean_leftovers(&SERVERS.mysql, request),
-    is_temporary: |_| true,
-    ..TargetKind::new(
-        "mysql-temp",
-        |url| check_url(&SERVERS.mysql, url),
-        |request| open_temp(&SERVERS.mysql, request),
-        |work| render::all(work, &MYSQL_TEMP_KIND),
-    )
-};
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        config::Config::parse(url, &process_env).map(|_| 1)
+    }
 
-/// A private Galera cluster of MariaDB servers, created for the run.
-pub(crate) static GALERA_TEMP_KIND: TargetKind = TargetKind {
-    clean_leftovers: |request| clean_leftovers(&SERVERS.galera, request),
-    is_temporary: |_| true,
-    ..TargetKind::new(
-        "galera-temp",
-        |url| check_url(&SERVERS.galera, url),
-        |request| open_temp(&SERVERS.galera, request),
-        |work| render::all(work, &GALERA_TEMP_KIND),
-    )
-};
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        Ok(Box::new(Mysql::open(&request.url, request, None)?))
+    }
 
-fn open_temp(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-    let server = TempServer::open(product, request)?;
-    levels::follow(&server)?;
-    let (url, request) = server.address(request);
-    Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        render::all(work, &TempKind::MariaDb)
+    }
+}
+
+/// Private servers, created for the run; of Galera a cluster.
+pub(crate) enum TempKind {
+    MariaDb,
+    MySql,
+    Galera,
+}
+
+impl TempKind {
+    fn product(&self) -> &'static Product {
+        match self {
+            TempKind::MariaDb => &SERVERS.mariadb,
+            TempKind::MySql => &SERVERS.mysql,
+            TempKind::Galera => &SERVERS.galera,
+        }
+    }
+}
+
+impl TargetKind for TempKind {
+    fn scheme(&self) -> &'static str {
+        match self {
+            TempKind::MariaDb => "mariadb-temp",
+            TempKind::MySql => "mysql-temp",
+            TempKind::Galera => "galera-temp",
+        }
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        check_url(self.product(), url)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        let server = TempServer::open(self.product(), request)?;
+        levels::follow(&server)?;
+        let (url, request) = server.address(request);
+        Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        render::all(work, self)
+    }
+
+    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+        clean_leftovers(self.product(), request)
+    }
+
+    fn is_temporary(&self, _: &str) -> bool {
+        true
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        if matches!(self, TempKind::MariaDb) { levels::levels() } else { Vec::new() }
+    }
 }

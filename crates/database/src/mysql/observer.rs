@@ -14,6 +14,7 @@ use super::{member, own_sessions};
 use crate::cloud::{absent_devices, why_absent};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::{TargetError, unless_refused};
+use crate::kind::TargetKind as _;
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observation, Observer, Scope, SessionTasks};
 
@@ -146,7 +147,7 @@ impl Observation for Mysql {
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let product = self.first().version.product();
-        let mut absent = super::KIND.uncounted(product);
+        let mut absent = super::Kind.facts().uncounted(product);
         if !self.first().version.is_mysql_from(NUMBERED_LOG_FILES) {
             let why = format!("{product} writes its redo log files in a circle: there is no next one");
             absent.extend(column::SWITCHES.map(|id| (id, why.clone())));

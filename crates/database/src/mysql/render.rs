@@ -16,7 +16,7 @@ pub(super) fn isolation(work: &Work) -> Option<&'static str> {
 }
 
 /// The SQL of a workload for people to read, on servers of this `kind`.
-pub(super) fn all(work: &Work, kind: &TargetKind) -> Vec<Rendered> {
+pub(super) fn all(work: &Work, kind: &dyn TargetKind) -> Vec<Rendered> {
     let dialect = &KNOWLEDGE.dialect;
     let mut out = tables(work, dialect);
     out.extend(isolation(work).map(|isolation| Rendered::new("session", isolation).by(Driver::Client)));

@@ -12,6 +12,7 @@ use super::service::Service;
 use super::session::{Connector, NO_VIEW, OraError, OraSession, Row, answered, number, text};
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
+use crate::kind::TargetKind as _;
 use crate::parallel::queries;
 use crate::request::OpenRequest;
 use crate::role::{
@@ -85,7 +86,7 @@ impl Target for Oracle {
         Ok(TargetInfo {
             memory_bytes: memory.ok().flatten().and_then(|bytes| bytes.trim().parse().ok()),
             kind: "oracle".into(),
-            product: super::KIND.product.clone(),
+            product: super::Kind.facts().product.clone(),
             version: self.version.clone(),
             url: self.service.address.shown(),
             nodes: self.facts.nodes,

@@ -22,6 +22,7 @@ use loadline_model::Driver;
 use loadline_workload::Kernel;
 
 use crate::error::TargetError;
+use crate::kind::NativeReport;
 use crate::kind::TargetKind;
 use crate::render::{Rendered, queries, statements, tables};
 use crate::request::OpenRequest;
@@ -34,21 +35,36 @@ use session::{commit, session_settings};
 const NEVER_RUN: &str = "this target was written against Oracle's documentation and has never been run against a live server: \
      tell us what `loadline doctor` says on yours";
 
-pub(crate) static KIND: TargetKind = TargetKind {
-    native_report: Some(&awr::REPORT),
-    ..TargetKind::new("oracle", |url| address::OraAddress::parse(url).map(|_| 1), open, render)
-};
+pub(crate) struct Kind;
+
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        "oracle"
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        address::OraAddress::parse(url).map(|_| 1)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        let address = address::OraAddress::parse(&request.url)?;
+        cluster::Oracle::open(request, DRIVER.ok_or_else(|| no_driver(&address))?)
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        render(work)
+    }
+
+    fn native_report(&self) -> Option<&'static NativeReport> {
+        Some(&awr::REPORT)
+    }
+}
 
 /// The driver, if it is built in.
 #[cfg(feature = "oracle")]
 const DRIVER: Option<&session::Connector> = Some(&driver::connect);
 #[cfg(not(feature = "oracle"))]
 const DRIVER: Option<&session::Connector> = None;
-
-fn open(request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-    let address = address::OraAddress::parse(&request.url)?;
-    cluster::Oracle::open(request, DRIVER.ok_or_else(|| no_driver(&address))?)
-}
 
 fn no_driver(address: &address::OraAddress) -> TargetError {
     TargetError::Unsupported(format!(
@@ -75,7 +91,7 @@ fn render(work: &Work) -> Vec<Rendered> {
     out.extend(tables(work, &KNOWLEDGE.dialect));
     out.extend(statements(work, &KNOWLEDGE.dialect, ";"));
     out.push(Rendered::new("commit", format!("{};", commit(work.program.commit))).by(Driver::Client));
-    if KIND.capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
+    if Kind.facts().capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         out.push(Rendered::new("in-database driver", block::run(work)).by(Driver::Database));
     }
     out.extend(queries(work, &KNOWLEDGE.dialect, ";"));

@@ -168,7 +168,7 @@ fn go_through(server: &FakeServer, native_report: bool) {
         abilities.tables.unwrap().checkpoint().unwrap();
         abilities.driver().unwrap().overhead_ns().unwrap();
         let mut client = target.client_session(&work, 1).unwrap();
-        let can = |driver| KIND.capabilities().refusal(driver, &workload.needs).is_none();
+        let can = |driver| Kind.facts().capabilities().refusal(driver, &workload.needs).is_none();
         client.begin().unwrap();
         if work.program.statements.iter().any(|s| s.effect.reads()) {
             // The fake server returns no rows, which the program does not accept.

@@ -40,41 +40,80 @@ use temp::{TempServer, url_of};
 use versions::{NEWEST, Version};
 
 use crate::env::process_env;
+use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::render::{self, Rendered};
+use crate::request::OpenRequest;
+use crate::role::Level;
+use crate::target::Target;
 use crate::temp::settings::SERVERS;
 use crate::temp::{check_url, clean_leftovers};
 use crate::work::Work;
 
 /// An existing server.
-pub(crate) static KIND: TargetKind = TargetKind {
-    levels: levels::known,
-    level_settings: &changed_settings::CHANGED,
-    ..TargetKind::new(
-        "postgres",
-        |url| config::Config::parse(url, &process_env).map(|_| 1),
-        |request| Ok(Box::new(Postgres::open("postgres", &request.url, request, None)?)),
-        render,
-    )
-};
+pub(crate) struct Kind;
+
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        config::Config::parse(url, &process_env).map(|_| 1)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        Ok(Box::new(Postgres::open(self.scheme(), &request.url, request, None)?))
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        render(work)
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        levels::known()
+    }
+
+    fn level_settings(&self) -> &'static [&'static str] {
+        &changed_settings::CHANGED
+    }
+}
 
 /// A private server, created for the run.
-pub(crate) static TEMP_KIND: TargetKind = TargetKind {
-    clean_leftovers: |request| clean_leftovers(&SERVERS.postgres, request),
-    is_temporary: |_| true,
-    levels: levels::known,
-    ..TargetKind::new(
-        "postgres-temp",
-        |url| check_url(&SERVERS.postgres, url),
-        |request| {
-            let server = TempServer::open(request)?;
-            let url = url_of(&server.first);
-            let server = Some(Arc::new(Mutex::new(server)));
-            Ok(Box::new(Postgres::open("postgres-temp", &url, request, server)?))
-        },
-        render,
-    )
-};
+pub(crate) struct TempKind;
+
+impl TargetKind for TempKind {
+    fn scheme(&self) -> &'static str {
+        "postgres-temp"
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        check_url(&SERVERS.postgres, url)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        let server = TempServer::open(request)?;
+        let url = url_of(&server.first);
+        let server = Some(Arc::new(Mutex::new(server)));
+        Ok(Box::new(Postgres::open(self.scheme(), &url, request, server)?))
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        render(work)
+    }
+
+    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+        clean_leftovers(&SERVERS.postgres, request)
+    }
+
+    fn is_temporary(&self, _: &str) -> bool {
+        true
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        levels::known()
+    }
+}
 
 fn render(work: &Work) -> Vec<Rendered> {
     let dialect = &KNOWLEDGE.dialect;
@@ -86,7 +125,7 @@ fn render(work: &Work) -> Vec<Rendered> {
         out.push(Rendered::new("tables, before each test", parallel::table_settings(work).join("\n")));
     }
     out.extend(render::statements(work, dialect, ""));
-    if KIND.capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
+    if Kind.facts().capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
         let procedure = procedure::create(work, Version { major: NEWEST });
         out.push(Rendered::new("procedure", procedure).by(Driver::Database));
     }

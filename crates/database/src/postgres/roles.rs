@@ -22,6 +22,7 @@ use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
+use crate::kind::TargetKind as _;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace, Observation,
@@ -319,7 +320,7 @@ impl Observation for Postgres {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let mut absent = super::KIND.uncounted("");
+        let mut absent = super::Kind.facts().uncounted("");
         for (columns, why) in [
             (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
             (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),

@@ -23,6 +23,7 @@ use crate::folder::{self, OwnedFolder};
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
+use crate::role::Level;
 use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock, Scope};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
@@ -35,19 +36,42 @@ const FOLDER: &str = "loadline-wal";
 /// Prefix of temporary folders next to the results.
 const TEMP_PREFIX: &str = "loadline-wal-";
 
-pub(crate) static KIND: TargetKind = TargetKind {
-    clean_leftovers: |request| {
+pub(crate) struct Kind;
+
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        SCHEME
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        WalUrl::parse(url).map(|_| 1)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        Ok(Box::new(Wal::open(request)?))
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        render(work)
+    }
+
+    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
         let mut removed = folder::clean_leftovers(&request.scratch, TEMP_PREFIX)?;
         for folder in WalUrl::parse(&request.url).map(|a| a.folders()).unwrap_or_default() {
             removed.extend(folder::clean(&folder.join(FOLDER))?);
             removed.extend(folder::clean_leftovers(&folder, TEMP_PREFIX)?);
         }
         Ok(removed)
-    },
-    is_temporary: |url| WalUrl::parse(url).is_ok_and(|a| a.dir.is_none()),
-    levels: levels::levels,
-    ..TargetKind::new(SCHEME, |url| WalUrl::parse(url).map(|_| 1), |request| Ok(Box::new(Wal::open(request)?)), render)
-};
+    }
+
+    fn is_temporary(&self, url: &str) -> bool {
+        WalUrl::parse(url).is_ok_and(|a| a.dir.is_none())
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        levels::levels()
+    }
+}
 
 static FACTS: LazyLock<Facts> = LazyLock::new(|| Facts::for_runs(Runs::InProcess));
 
@@ -211,7 +235,7 @@ impl Target for Wal {
         Ok(TargetInfo {
             in_process: true,
             kind: SCHEME.into(),
-            product: KIND.product.clone(),
+            product: Kind.facts().product.clone(),
             version: env!("CARGO_PKG_VERSION").into(),
             url: a.url.clone(),
             nodes: 1,

@@ -125,7 +125,7 @@ fn levels_come_into_force_and_a_link_takes_its_time() {
         });
         times.min().unwrap()
     };
-    let levels = (KIND.levels)();
+    let levels = Kind.levels();
     let mut took = Vec::new();
     for level in [None].into_iter().chain(levels.iter().map(Some)).chain([None]) {
         replication.bring_about(level.map(|l| l.name.as_str()), 25 * MS).unwrap();

@@ -17,7 +17,7 @@ pub const AWR_FLAG: &str = "--oracle-awr";
 /// Additions of the options of `spec` to its plan for a target of this `kind` at `url`. `scans`: whether a workload of it scans.
 pub(super) fn of_plan(
     spec: &PlanSpec,
-    kind: &TargetKind,
+    kind: &dyn TargetKind,
     url: &str,
     scans: bool,
 ) -> Result<Vec<PlanFeature>, PlanError> {
@@ -106,10 +106,10 @@ pub(super) fn processes(spec: &PlanSpec) -> Result<u32, PlanError> {
 }
 
 /// The agents that run the jobs, if there are any.
-fn agents(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
+fn agents(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
     let Some((hub, agents)) = spec.hub.as_deref().zip(spec.agents()?) else { return Ok(None) };
     // The null engine is temporary, but each process has one.
-    if (kind.is_temporary)(url) && kind.no_limit.is_none() {
+    if kind.is_temporary(url) && kind.no_limit.is_none() {
         return value(format!(
             "agents cannot reach {}, a server that loadline starts for itself: give them the URL of a server",
             redact(url)
@@ -150,8 +150,8 @@ fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
 ///
 /// # Errors
 /// The database makes none.
-fn native_report(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<bool>, PlanError> {
-    if spec.oracle_awr == Some(true) && kind.native_report.is_none_or(|r| r.flag != AWR_FLAG) {
+fn native_report(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<bool>, PlanError> {
+    if spec.oracle_awr == Some(true) && kind.native_report().is_none_or(|r| r.flag != AWR_FLAG) {
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
     }
     Ok(spec.oracle_awr)

@@ -63,8 +63,8 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 }
 
 /// The levels of a kind of target, at least one.
-fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
-    let known = (kind.levels)();
+fn levels_of(kind: &dyn TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
+    let known = kind.levels();
     if !known.is_empty() {
         return Ok(known);
     }
@@ -73,8 +73,8 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
     }
     let with: Vec<String> = TARGETS
         .iter()
-        .filter(|k| !(k.levels)().is_empty() && k.level_settings.is_empty())
-        .map(|k| format!("{}:", k.scheme))
+        .filter(|k| !k.levels().is_empty() && k.level_settings().is_empty())
+        .map(|k| format!("{}:", k.scheme()))
         .collect();
     value(format!(
         "{} has no replicas whose level and distance loadline can change: give --target {}",
@@ -85,7 +85,7 @@ fn levels_of(kind: &TargetKind, url: &str) -> Result<Vec<Level>, PlanError> {
 
 /// The user's own standbys `given`, without passwords, if they fit the target and the levels; empty if loadline makes them.
 fn standbys(
-    kind: &TargetKind,
+    kind: &dyn TargetKind,
     url: &str,
     given: &[String],
     levels: &[Level],
@@ -93,15 +93,15 @@ fn standbys(
 ) -> Result<Vec<String>, PlanError> {
     let shown = redact(url);
     let Some(first) = given.first().map(|first| redact(first)) else {
-        return if kind.level_settings.is_empty() {
+        return if kind.level_settings().is_empty() {
             Ok(Vec::new())
         } else {
             value(format!("levels of {shown} need its standbys: give each with --standby URL"))
         };
     };
-    if kind.level_settings.is_empty() {
+    if kind.level_settings().is_empty() {
         let with: Vec<String> =
-            TARGETS.iter().filter(|k| !k.level_settings.is_empty()).map(|k| format!("{}:", k.scheme)).collect();
+            TARGETS.iter().filter(|k| !k.level_settings().is_empty()).map(|k| format!("{}:", k.scheme())).collect();
         return value(format!(
             "--standby {first} does not apply to {shown}, whose replicas loadline makes: it is for servers of yours ({})",
             with.join(", ")
@@ -109,15 +109,15 @@ fn standbys(
     }
     for (n, standby) in given.iter().enumerate() {
         let of = kind_of(standby)?;
-        if of.scheme != kind.scheme {
-            return value(format!("the standby '{}' is not {}: as the target is", redact(standby), kind.scheme));
+        if of.scheme() != kind.scheme() {
+            return value(format!("the standby '{}' is not {}: as the target is", redact(standby), kind.scheme()));
         }
-        (of.check_url)(standby)?;
+        of.check_url(standby)?;
         if standby == url || given[..n].contains(standby) {
             return value(format!("the server '{}' is given twice: keep one", redact(standby)));
         }
     }
-    let most = (kind.levels)().iter().map(|level| level.replicas).max().unwrap_or(0) as usize;
+    let most = kind.levels().iter().map(|level| level.replicas).max().unwrap_or(0) as usize;
     if given.len() > most {
         return value(format!("{} standbys are given: levels are of at most {most}", given.len()));
     }

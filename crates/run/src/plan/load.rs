@@ -15,7 +15,7 @@ const THINK_S: (f64, f64) = (1e-4, 600.0);
 pub(super) fn load(
     spec: &PlanSpec,
     (known, workloads): (&Workloads, &[PlannedWorkload]),
-    kind: &TargetKind,
+    kind: &dyn TargetKind,
     url: &str,
 ) -> Result<JobLoad, PlanError> {
     let load = JobLoad {
@@ -120,7 +120,7 @@ fn think(what: &str, spec: &TimeSpec) -> Result<f64, PlanError> {
     time_with_unit(what, spec, THINK_S.0, THINK_S.1)
 }
 
-fn reconnect(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Option<u64>, PlanError> {
+fn reconnect(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<u64>, PlanError> {
     match kind.no_sessions.as_ref().filter(|_| spec.reconnect_every.is_some()) {
         Some(why) => value(format!("--reconnect-every does not apply to {}: {why}", redact(url))),
         None => spec.reconnect_every(),

@@ -133,12 +133,12 @@ fn vias(spec: &PlanSpec, plan: &Plan, arms: usize) -> Result<Vec<Option<String>>
 /// Refuses a proxy of another kind than the target of `plan`, and workloads whose sessions need settings that a pooler would lose.
 fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
     let (kind, proxy) = (kind_of(&plan.target)?, kind_of(via)?);
-    (proxy.check_url)(via)?;
+    proxy.check_url(via)?;
     let in_process = kind.capabilities().missing_drivers.iter().any(|(driver, _)| *driver == Driver::Database);
     if in_process || kind.no_sessions.is_some() {
         return value(format!("--via does not apply to {}: its jobs need no connection to a server", plan.target));
     }
-    if proxy.source_key != kind.source_key || (proxy.is_temporary)(via) {
+    if proxy.source_key != kind.source_key || proxy.is_temporary(via) {
         return value(format!(
             "--via {} is no proxy of {}: give the URL at which the proxy or pooler takes sessions of {}",
             redact(via),
@@ -206,7 +206,7 @@ fn in_one_place(plans: &mut [Plan]) -> Result<Vec<SkippedWorkload>, PlanError> {
             continue;
         }
         let refused = of.iter().filter(|(w, _)| inside(w)).find_map(|(_, kind)| {
-            known.find(&code).ok().and_then(|workload| super::refusal(&workload, kind, Driver::Client))
+            known.find(&code).ok().and_then(|workload| super::refusal(&workload, *kind, Driver::Client))
         });
         if let Some(refused) = refused {
             let reason = format!(

@@ -20,7 +20,7 @@ pub(super) struct Chosen {
 
 /// The chosen workloads with their drivers, and the skipped ones, in the order of the catalogue and of the files. If only files are given,
 /// only their workloads run.
-pub(super) fn choose(spec: &PlanSpec, kind: &TargetKind, url: &str) -> Result<Chosen, PlanError> {
+pub(super) fn choose(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Chosen, PlanError> {
     let mut files = workload_files(&spec.workload_file)?;
     files.extend(scripts::file(spec)?);
     let own = Workloads::read(&files)?.own;
@@ -101,7 +101,7 @@ pub struct Refusal {
 
 /// Why `workload` cannot run on targets of `kind` with `driver`; `None` if it can. Limits from a server's settings
 /// are checked when it is opened.
-pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option<Refusal> {
+pub fn refusal(workload: &Workload, kind: &dyn TargetKind, driver: Driver) -> Option<Refusal> {
     let at_client = if driver == Driver::Database { workload.only_at_client() } else { None };
     let at_client = at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false });
     if workload.scan.is_some() && at_client.is_some() {
@@ -116,7 +116,7 @@ pub fn refusal(workload: &Workload, kind: &TargetKind, driver: Driver) -> Option
 /// `workload` with the driver asked for, or the first with the capabilities that it needs.
 fn choose_driver(
     workload: &Workload,
-    kind: &TargetKind,
+    kind: &dyn TargetKind,
     asked: Option<Driver>,
     force: bool,
 ) -> Result<PlannedWorkload, String> {

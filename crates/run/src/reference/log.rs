@@ -113,7 +113,7 @@ impl LogWriter {
 /// If a folder cannot be removed.
 pub fn clean_leftovers(dir: &Path) -> Result<Vec<String>, TargetError> {
     let request = OpenRequest::new(LOG_URL, dir.to_owned());
-    (kind_of(LOG_URL)?.clean_leftovers)(&request)
+    kind_of(LOG_URL)?.clean_leftovers(&request)
 }
 
 /// Transactions that append about `redo_bytes` in records of about 1 KiB, in the commit mode of `work`.

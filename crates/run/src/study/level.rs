@@ -37,7 +37,7 @@ impl Context<'_> {
     pub(super) fn under_levels(&self, point: Option<&LevelPoint>) -> Result<Option<TestUnderLevels>, TargetError> {
         let plan = &self.manifest.plan;
         let Some((_, links)) = plan.levels() else { return Ok(None) };
-        let known = (kind_of(&plan.target)?.levels)();
+        let known = kind_of(&plan.target)?.levels();
         let level = point.and_then(|point| known.into_iter().find(|level| level.name == point.level));
         Ok(Some(TestUnderLevels { level, replicas: links.replicas }))
     }

@@ -351,7 +351,7 @@ impl PlannedTest<'_> {
         let of_arm = context.variants.as_ref().and_then(|state| state.changed(plan, &context.side.info));
         let levels = kind_of(&plan.target).ok().filter(|_| plan.levels().is_some());
         let mut now = info.clone();
-        for name in levels.map_or(&[][..], |kind| kind.level_settings) {
+        for name in levels.map_or(&[][..], |kind| kind.level_settings()) {
             let at_start = start.and_then(|start| start.settings.get_key_value(*name));
             now.settings.extend(at_start.map(|(name, value)| (name.clone(), value.clone())));
         }

@@ -14,11 +14,11 @@ pub(super) fn mark(reports: Option<&dyn NativeReports>) -> Mark {
 /// The report of a target of `kind` since `mark`, or why it is missing.
 pub(super) fn report(
     reports: Option<&dyn NativeReports>,
-    kind: &TargetKind,
+    kind: &dyn TargetKind,
     mark: Mark,
 ) -> Result<Option<NativeFile>, String> {
     let Some((mark, reports)) = mark?.zip(reports) else { return Ok(None) };
-    let of = kind.native_report.ok_or_else(|| format!("{} has no such report", kind.product))?;
+    let of = kind.native_report().ok_or_else(|| format!("{} has no such report", kind.product))?;
     let text = reports.native_report(mark).map_err(|e| e.to_string())?;
     Ok(Some(NativeFile { folder: of.folder.to_owned(), extension: of.extension.to_owned(), text }))
 }

@@ -65,7 +65,7 @@ pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload,
 /// [`PlanError::Value`] with the number that one has not.
 pub(super) fn check(study: &Study) -> Result<(), StudyError> {
     for request in study.requests() {
-        let nodes = (kind_of(&request.url)?.check_url)(&request.url)? + request.nodes.len() as u32;
+        let nodes = kind_of(&request.url)?.check_url(&request.url)? + request.nodes.len() as u32;
         if let Some(n) = study.plan.node_counts().iter().find(|n| **n > nodes) {
             return Err(PlanError::Value(format!(
                 "--nodes {n}: the target has {}; a node is added with --node, to a private server with a number in its URL (see \
