@@ -33,8 +33,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_that_is_past_is_not_waited_for() {
-        assert_eq!(until(now_ns()), Duration::ZERO);
+    fn it_never_runs_back_and_is_shared_by_threads() {
+        let before = now_ns();
+        let there = std::thread::spawn(now_ns).join().unwrap();
+        let after = now_ns();
+        assert!(before <= there && there <= after);
+        assert_eq!(until(before), Duration::ZERO);
         let left = until(now_ns() + 1_000_000_000);
         assert!(left > Duration::from_millis(900) && left <= Duration::from_secs(1));
     }

@@ -48,6 +48,7 @@ pub struct SamplerConfig {
     pub sessions: Option<Tasks>,
     /// Time limit of the reading at window start or end.
     pub reading_timeout: Duration,
+    /// Time limit of [`Sampler::finish`] if the source hangs.
     pub finish_timeout: Duration,
 }
 

@@ -403,7 +403,7 @@ mod tests {
         let base = [(1, 0, "init", 0, 0), (10, 1, "make", 1, 50), (20, 1, "loadline", 0, 0)];
         let a = table(&[&base[..], &[(12, 10, "sh", 0, 0), (11, 12, "cc", 300, 0)]].concat());
         let b = table(&[(1, 0, "init", 0, 0), (10, 1, "make", 2, 50 + 330 + 80), (20, 1, "loadline", 0, 0)]);
-        let others = |later: &Processes| (a.used_until(later, &[20], &Server::Inside).others_s * 1e3).round() / 1e3;
+        let others = |later: &Processes| (a.used_until(later, &[20], &Server::Inside).others_s * 1e9).round() / 1e9;
         let others_io = |later: &Processes, id: u32, io: [u64; 4]| {
             let mut later = later.clone();
             later.0.get_mut(&id).unwrap().io = Some(io);

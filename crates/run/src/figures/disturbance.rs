@@ -263,7 +263,7 @@ mod tests {
     /// `other_cpu_pct` (or `unknown_cpu_pct`), rounded, if loadline may use `allowed`, and the server `of_server`.
     fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
         let shares = shares_of(busy, allowed, of_server, used);
-        shares.into_iter().flatten().next().map(|pct| (pct * 1e6).round() / 1e6)
+        shares.into_iter().flatten().next().map(|pct| (pct * 1e9).round() / 1e9)
     }
 
     /// `other_cpu_pct` and `unknown_cpu_pct`.

@@ -144,6 +144,17 @@ mod tests {
     }
 
     #[test]
+    fn few_samples_are_no_share() {
+        let mut waits = WaitProfile { samples: 4, ..WaitProfile::default() };
+        waits.sessions.insert("Lock:tuple".to_owned(), 6);
+        waits.sessions.insert("CPU".to_owned(), 2);
+        let locks = Events::from(["Lock:*"]);
+        assert_eq!(sessions(&waits, |event| locks.has(event)), None);
+        waits.samples = 5;
+        assert_eq!(sessions(&waits, |event| locks.has(event)), Some(1.2));
+    }
+
+    #[test]
     fn new_files_of_the_log_are_noted() {
         let mut waits = WaitProfile { samples: 100, ..WaitProfile::default() };
         let events = Events::from(["IO:WALInitSync", "IO:WALInitWrite"]);
@@ -155,9 +166,5 @@ mod tests {
         assert_eq!(of("IO:WALInitSync", 4), None, "1 %");
         let Some(Note::NewLogFiles { pct }) = of("IO:WALInitWrite", 16) else { panic!("5 %") };
         assert!((pct - 5.0).abs() < 1e-9, "{pct}");
-        for (samples, is_share) in [(4, false), (5, true)] {
-            let waits = WaitProfile { samples, ..waits.clone() };
-            assert_eq!(new_log_files(&waits, &events, 4.0).is_some(), is_share, "{samples} samples");
-        }
     }
 }

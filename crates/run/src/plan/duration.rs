@@ -32,7 +32,12 @@ pub struct DurationEstimate {
 struct Tests {
     number: f64,
     each_s: f64,
-    all_s: f64,
+}
+
+impl Tests {
+    fn all_s(&self) -> f64 {
+        self.number * self.each_s
+    }
 }
 
 impl DurationEstimate {
@@ -51,8 +56,7 @@ impl DurationEstimate {
             let limits_s = found.map_or(0.0, |workload| limits_s(&workload));
             let window_s = scan_s(&known, w, plan.idle_s()).unwrap_or(plan.duration_s);
             let each_s = (plan.warmup_s + window_s + OVERHEAD_S) * windows as f64 + limits_s;
-            let number = SweepPoints::new(&known, w).count(steps) * plan.node_counts().len().max(1) as f64;
-            Tests { number, each_s, all_s: number * each_s }
+            Tests { number: SweepPoints::new(&known, w).count(steps) * plan.node_counts().len().max(1) as f64, each_s }
         };
         let tests = plan.workloads.iter().map(tests).collect();
         let repeat = match &plan.paired {
@@ -70,7 +74,7 @@ impl DurationEstimate {
     /// Mean duration of a window, with what is around it, s.
     pub fn window_s(&self) -> f64 {
         let number: f64 = self.tests.iter().map(|t| t.number).sum();
-        self.tests.iter().map(|t| t.all_s).sum::<f64>() / number.max(1.0) / self.windows as f64
+        self.tests.iter().map(Tests::all_s).sum::<f64>() / number.max(1.0) / self.windows as f64
     }
 
     /// Mean duration of the search for the rate of a test, s.
@@ -82,8 +86,8 @@ impl DurationEstimate {
     /// before.
     pub fn left_s(&self, repetition: u32, index: usize, done: usize) -> f64 {
         let here = self.tests.get(index).map_or(0.0, |t| (t.number - done as f64).max(1.0) * t.each_s);
-        let later: f64 = self.tests.iter().skip(index + 1).map(|t| t.all_s).sum();
-        let once: f64 = self.tests.iter().map(|t| t.all_s).sum();
+        let later: f64 = self.tests.iter().skip(index + 1).map(Tests::all_s).sum();
+        let once: f64 = self.tests.iter().map(Tests::all_s).sum();
         here + later + once * f64::from(self.repeat.saturating_sub(repetition))
     }
 }

@@ -111,7 +111,23 @@ fn without_text(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use loadline_model::Driver;
+    use loadline_model::plan::JobsSpec;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_plan_is_read() {
+        let spec = parse(
+            "target = \"postgres-temp:\"\nworkload = [\"LGWR-LAT1\"]\njobs = [1, 2]\nduration = \"30s\"\nwarmup = 2\n\
+             driver = \"client\"\n[setting]\nfsync = \"off\"\n[parameters.LGWR-LAT1]\nrows = 2\n",
+        )
+        .unwrap();
+        assert_eq!(spec.jobs, Some(JobsSpec::List(vec![1, 2])));
+        assert_eq!(spec.driver, Some(Driver::Client));
+        assert_eq!(spec.parameters.unwrap()["LGWR-LAT1"]["rows"], 2);
+        assert_eq!(parse("jobs = \"auto\"").unwrap().jobs, Some(JobsSpec::Word("auto".into())));
+        assert_eq!(parse("jobs = 4").unwrap().jobs, Some(JobsSpec::One(4)));
+    }
 
     #[test]
     fn variants_are_a_list_and_the_first_two_may_be_named_arms() {

@@ -75,7 +75,7 @@ mod tests {
 
     use loadline_model::Plan;
     use loadline_model::column::TABLES;
-    use loadline_model::plan::PlannedWorkload;
+    use loadline_model::plan::{Jobs, PlannedWorkload};
     use loadline_workload::CATALOGUE;
 
     use super::*;
@@ -150,5 +150,13 @@ mod tests {
             "name the rest in plans/full.toml"
         );
         assert_eq!((plan.duration_s, plan.repeat), (300.0, 1));
+    }
+
+    #[test]
+    fn the_log_writer_plan_doubles_its_jobs() {
+        let plan = on(find("Log-Writer").unwrap().spec().unwrap(), "sqlite:");
+        assert_eq!(codes(&plan), BTreeSet::from(["LGWR-LAT1", "LGWR-LAT25", "LGWR-LAT125", "LGWR-THR"]));
+        let Jobs::List(jobs) = &plan.jobs else { panic!("{:?}", plan.jobs) };
+        assert!(jobs.len() > 4 && jobs[0] == 1 && jobs.windows(2).all(|w| w[1] == 2 * w[0]), "{jobs:?}");
     }
 }

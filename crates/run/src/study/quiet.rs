@@ -160,9 +160,9 @@ impl Hold {
         if self.looked.replace(Instant::now()).is_none() {
             return false;
         }
-        if !is_quiet {
+        if !is_quiet && self.began.is_none() {
+            self.began = Some(Instant::now());
             self.shown.set(Some(Held::Waits));
-            self.began.get_or_insert_with(Instant::now);
         }
         self.waited_s = self.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         self.in_vain = !is_quiet && self.waited_s >= self.most_s;
@@ -183,6 +183,7 @@ impl Hold {
         let Some(disturbed) = self.others.disturbed() else { return false };
         self.repeated = Some(disturbed);
         self.began.get_or_insert(opened);
+        self.shown.set(Some(Held::Waits));
         (self.waited_s, self.looked) = (waited_s, None);
         true
     }
@@ -285,13 +286,15 @@ mod tests {
         hold.wait(&AtomicBool::new(true), || panic!("a user who stops is not kept waiting"));
         assert!(!hold.decide(true), "the first look only begins");
         assert_eq!(hold.shown.get(), None);
-        assert!(!hold.decide(false) && hold.shown.get() == Some(Held::Waits));
+        assert!(!hold.decide(false) && hold.shown.take() == Some(Held::Waits));
+        assert!(!hold.decide(false) && hold.shown.get().is_none(), "it is told once that it waits");
         assert!(hold.decide(true) && !hold.in_vain && hold.waited_s > 0.0);
         assert_eq!(hold.shown.get(), None, "a window that has begun waits no longer");
         hold.repeated = Some((&DISTURBANCES[0], 24.0));
         assert!(hold.decide(true) && hold.shown.get().unwrap().to_string().starts_with("measured again"));
         assert!(!hold.repeats(), "no other window follows where none may");
         hold.most_s = 0.0;
+        hold.wait(&AtomicBool::new(false), || panic!("without patience nothing is waited for"));
         assert!(hold.decide(false) && hold.in_vain, "a machine that is never quiet ends the wait");
     }
 }
