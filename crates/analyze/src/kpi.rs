@@ -14,7 +14,14 @@ pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
 pub const RESPONSE: &Column = column::RESPONSE_TIME_NS_MEAN;
 
 /// Shares and ratios of which more is better.
-const MORE_IS_BETTER: [&Column; 3] = [column::SPEED_UP, column::CACHE_HIT_PCT, column::READS_WITHIN_512US_PCT];
+const MORE_IS_BETTER: [&Column; 6] = [
+    column::SPEED_UP,
+    column::CACHE_HIT_PCT,
+    column::READS_WITHIN_512US_PCT,
+    column::LIMIT_SHARE_PCT,
+    column::CPU_IDLE_PCT,
+    column::CPU_FREQUENCY_PCT,
+];
 /// Figures that workloads of other groups than the log writer are compared by, after their KPIs.
 const TIMES: [&Column; 3] = [MEAN_TIME, column::TRANSACTION_TIME_NS_P50, column::TRANSACTION_TIME_NS_P99];
 /// The mean transaction time; [`LATENCY`] is the same under the name of a commit.
@@ -117,7 +124,8 @@ mod tests {
         ] {
             assert!(columns.iter().all(|c| is_rate(c) == rates && higher_is_better(c) == rates), "{columns:?}");
         }
-        assert!(higher_is_better(column::SPEED_UP) && !is_rate(column::SPEED_UP));
+        assert!(MORE_IS_BETTER.iter().all(|c| higher_is_better(c) && !is_rate(c)));
+        assert!(higher_is_better(column::LIMIT_SHARE_PCT) && !higher_is_better(column::CPU_BUSY_PCT));
     }
 
     #[test]

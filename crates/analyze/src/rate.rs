@@ -11,13 +11,21 @@
 //! to either side, the second one so far that the slope of the first lets the margin be from 1.25 to 0.75. Through the looks of both rows
 //! that are in the reach of the second goes a line. The answer is the rate at which it is 1, with its interval by Fieller's theorem
 //! (Fieller, Some problems in interval estimation, 1954, section 4). Where the margin does not fall but drops, as that of a server with
-//! fixed service times does at its capacity, a line says little. If the highest rate below all that missed has twice the margin of the next
-//! one, the second row is bisection too, and the interval is from that rate to the next one.
+//! fixed service times does at its capacity, a line says little. If the highest rate that met has at least twice the margin of all that
+//! missed above it, the second row bisects too, and the interval reaches from that rate to the lowest one that missed above it. The first
+//! look of this row repeats the one that missed.
+//!
+//! One look that misses is no proof: a checkpoint may have stalled it. If a look above it meets, it bounds nothing. If all looks of the
+//! first row may lie below the answer, the second row bisects above them. The highest rate of the search is an assumption, not a look: it
+//! never ends an interval of an answer that is bounded, and looks that meet near it go above it.
 
 use crate::stats::student_t_975;
 
 const BISECTIONS: usize = 6;
 const ROW: usize = 5;
+/// Looks up to the end of the first row, and with the one that may be repeated.
+const FIRST_ROW_END: usize = BISECTIONS + ROW;
+const REPEATED: usize = FIRST_ROW_END + 1;
 /// Looks of a search.
 pub const LOOKS: usize = BISECTIONS + 2 * ROW;
 /// Windows of a search: before the looks, one job and all jobs in a closed loop.
@@ -37,12 +45,32 @@ struct Look {
     margin: f64,
 }
 
+/// Two looks around the answer so far.
+#[derive(Debug, Clone, Copy)]
+struct Bracket {
+    /// The highest rate that met the objective; 0, without load, if none did.
+    met: Look,
+    /// The lowest rate above it that missed. No look above it met.
+    missed: Option<Look>,
+}
+
+/// Next five looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SecondRow {
+    /// Spreads its looks evenly for the line.
+    Spread,
+    /// Bisects at a drop of the margin, after it repeats the look that missed.
+    Drop,
+    /// Bisects above the highest rate that met.
+    Climb,
+}
+
 /// The answer of a search, transactions per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FoundRate {
     /// The highest rate that meets the objective.
     pub rate: f64,
-    /// 95 % confidence interval of it. 0 and the highest rate of the search if the looks do not bound it.
+    /// 95 % confidence interval of it. 0 and the highest rate of the search or of its looks if these do not bound it.
     pub low: f64,
     pub high: f64,
 }
@@ -57,7 +85,7 @@ pub struct RateSearch {
     /// Middle of the row under way, and the distance of its ends as a share of it.
     middle: f64,
     reach: f64,
-    drops: bool,
+    second_row: SecondRow,
 }
 
 /// The line through looks.
@@ -72,20 +100,22 @@ struct Line {
 }
 
 impl RateSearch {
-    /// A search below `highest` transactions per second, of jobs that take `idle_ns` without load.
+    /// A search below about `highest` transactions per second, of jobs that take `idle_ns` without load.
     pub fn new(objective_ns: f64, idle_ns: f64, highest: f64) -> RateSearch {
         let idle = (objective_ns / idle_ns).min(MOST_MARGIN);
-        RateSearch { idle, highest, looks: Vec::new(), middle: 0.0, reach: REACH, drops: false }
+        RateSearch { idle, highest, looks: Vec::new(), middle: 0.0, reach: REACH, second_row: SecondRow::Spread }
     }
 
     /// The rate of the next look; `None` after the last.
     pub fn next_rate(&self) -> Option<f64> {
         let number = self.looks.len().checked_sub(BISECTIONS);
-        let [low, high] = self.bracket();
+        let bracket = self.bracket();
+        let (low, high) = (bracket.met.rate, self.ceiling(bracket).rate);
         match number {
-            None => Some((low.rate + high.rate) / 2.0),
+            None => Some((low + high) / 2.0),
             Some(n) if n >= 2 * ROW => None,
-            Some(n) if n >= ROW && self.drops => Some((low.rate + high.rate) / 2.0),
+            Some(ROW) if self.second_row == SecondRow::Drop => Some(high),
+            Some(n) if n >= ROW && self.second_row != SecondRow::Spread => Some((low + high) / 2.0),
             Some(n) => {
                 let place = (n % ROW) as f64 / (ROW - 1) as f64;
                 Some(self.middle * (1.0 + self.reach * (2.0 * place - 1.0)))
@@ -95,34 +125,61 @@ impl RateSearch {
 
     /// Adds the look at the rate of [`RateSearch::next_rate`]: the objective divided by its latency; 0 if the jobs did not keep the rate.
     pub fn add(&mut self, rate: f64, margin: f64) {
-        self.looks.push(Look { rate, margin: margin.min(MOST_MARGIN) });
-        if self.looks.len() == BISECTIONS {
-            let [low, high] = self.bracket();
-            self.middle = low.rate + (high.rate - low.rate) * (low.margin - 1.0) / (low.margin - high.margin);
-        } else if self.looks.len() == BISECTIONS + ROW {
-            let ([low, high], line) = (self.bracket(), self.line());
-            self.drops = high.rate - low.rate < REACH * self.middle && low.margin >= DROP * high.margin;
-            if line.slope < 0.0 {
-                let reach = 2.0 * REACH * self.middle;
-                self.middle = line.root.clamp(self.middle - reach, self.middle + reach);
-                self.reach = (0.25 / (-line.slope * self.middle)).clamp(REACHES[0], REACHES[1]);
+        let look = Look { rate, margin: margin.min(MOST_MARGIN) };
+        self.looks.push(look);
+        match self.looks.len() {
+            BISECTIONS => {
+                let bracket = self.bracket();
+                let (low, high) = (bracket.met, self.ceiling(bracket));
+                self.middle = low.rate + (high.rate - low.rate) * (low.margin - 1.0) / (low.margin - high.margin);
             }
+            FIRST_ROW_END => self.choose_second_row(look),
+            // The repeated look met: what missed at this rate was not the drop.
+            REPEATED if self.second_row == SecondRow::Drop && look.margin >= 1.0 => self.second_row = SecondRow::Climb,
+            LOOKS if self.second_row == SecondRow::Climb => {
+                let bracket = self.bracket();
+                self.middle = bracket.missed.map_or(bracket.met.rate, |missed| (bracket.met.rate + missed.rate) / 2.0);
+                self.reach = REACH;
+                if self.drops(bracket) {
+                    self.second_row = SecondRow::Drop;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Chooses what the second row does, and its middle and reach, after the last and highest look of the first one.
+    fn choose_second_row(&mut self, last: Look) {
+        let (bracket, line) = (self.bracket(), self.line());
+        let reach = 2.0 * REACH * self.middle;
+        let root_is_near = line.slope < 0.0 && line.root <= self.middle + reach;
+        if self.drops(bracket) {
+            self.second_row = SecondRow::Drop;
+        } else if bracket.met.rate >= last.rate && !root_is_near {
+            self.second_row = SecondRow::Climb;
+        }
+        if line.slope < 0.0 {
+            self.middle = line.root.clamp(self.middle - reach, self.middle + reach);
+            self.reach = (0.25 / (-line.slope * self.middle)).clamp(REACHES[0], REACHES[1]);
         }
     }
 
     /// The answer, after the last look.
     pub fn answer(&self) -> FoundRate {
-        let [low, high] = self.bracket();
-        if self.drops {
-            return FoundRate { rate: low.rate, low: low.rate, high: high.rate };
+        let Bracket { met, missed } = self.bracket();
+        if let (SecondRow::Drop, Some(missed)) = (self.second_row, missed) {
+            return FoundRate { rate: met.rate, low: met.rate, high: missed.rate };
         }
         let (line, n) = (self.line(), self.near().len());
         let t = student_t_975(n.saturating_sub(2)).unwrap_or(f64::INFINITY);
         let variance = line.rest / n.saturating_sub(2).max(1) as f64;
         let doubt = t * t * variance / (line.slope * line.slope * line.rates);
-        if line.slope >= 0.0 || doubt.is_nan() || doubt >= 1.0 {
-            let between = self.middle.clamp(0.0, self.highest);
-            return FoundRate { rate: between, low: 0.0, high: self.highest };
+        let top = self.looks.iter().fold(0.0_f64, |top, look| top.max(look.rate));
+        // A root above all looks is a guess.
+        let is_bounded = line.slope < 0.0 && doubt < 1.0 && line.root <= top;
+        if !is_bounded {
+            let high = self.highest.max(top);
+            return FoundRate { rate: self.middle.clamp(0.0, high), low: 0.0, high };
         }
         let away = line.root - line.mean_rate;
         let half = t * variance.sqrt() / -line.slope * ((1.0 - doubt) / n as f64 + away * away / line.rates).sqrt();
@@ -130,13 +187,28 @@ impl RateSearch {
         FoundRate { rate: line.root.max(0.0), low: end(-half), high: end(half) }
     }
 
-    /// The highest rate below all that missed, and the lowest of these.
-    fn bracket(&self) -> [Look; 2] {
-        let missed = self.looks.iter().filter(|look| look.margin < 1.0).copied();
-        let high = missed.fold(Look { rate: self.highest, margin: 0.0 }, |a, b| if b.rate < a.rate { b } else { a });
-        let met = self.looks.iter().filter(|look| look.rate < high.rate).copied();
-        let low = met.fold(Look { rate: 0.0, margin: self.idle }, |a, b| if b.rate > a.rate { b } else { a });
-        [low, high]
+    fn bracket(&self) -> Bracket {
+        let idle = Look { rate: 0.0, margin: self.idle };
+        let met = self.looks.iter().filter(|look| look.margin >= 1.0).copied();
+        let met = met.fold(idle, |a, b| if b.rate > a.rate { b } else { a });
+        let missed = self.looks.iter().filter(|look| look.rate > met.rate).copied();
+        Bracket { met, missed: missed.min_by(|a, b| a.rate.total_cmp(&b.rate)) }
+    }
+
+    /// The upper end of a bracket. If no look missed there, it is assumed: the highest rate of the search or, near and above that, a rate
+    /// so high that bisection goes a tenth up.
+    fn ceiling(&self, bracket: Bracket) -> Look {
+        let low = bracket.met.rate;
+        let is_near = low * (1.0 + REACH) >= self.highest;
+        let assumed = if is_near { low * (1.0 + 2.0 * REACH) } else { self.highest };
+        bracket.missed.unwrap_or(Look { rate: assumed, margin: 0.0 })
+    }
+
+    /// Whether the margin drops between the looks of a bracket, and stays low above them.
+    fn drops(&self, bracket: Bracket) -> bool {
+        let Bracket { met, missed: Some(missed) } = bracket else { return false };
+        let mut above = self.looks.iter().filter(|look| look.rate > met.rate);
+        missed.rate - met.rate < REACH * self.middle && above.all(|look| met.margin >= DROP * look.margin)
     }
 
     /// Looks of the rows in the reach of the last row.
@@ -247,6 +319,33 @@ mod tests {
         });
         assert!(found.low == found.rate && found.low <= 300.0 && found.high > 300.0, "{found:?}");
         assert!(found.high / found.low < 1.02, "{found:?}");
+    }
+
+    /// A search below 880 with an objective of 1, whose look number `stalled` has a margin of 0.3.
+    fn searched_with_stall(stalled: usize, latency: impl Fn(f64) -> f64) -> FoundRate {
+        let mut looks = 0..LOOKS;
+        searched(1.0, 0.1, 880.0, |rate| if looks.next() == Some(stalled) { 1.0 / 0.3 } else { latency(rate) })
+    }
+
+    #[test]
+    fn one_stalled_look_does_not_hide_the_rates_above_it() {
+        for stalled in 0..LOOKS {
+            let found = searched_with_stall(stalled, |rate| if rate > 790.0 { f64::INFINITY } else { 0.1 });
+            assert!((found.rate / 790.0 - 1.0).abs() < 0.02, "drop, look {stalled}: {found:?}");
+            assert!(found.high / found.low < 1.02, "drop, look {stalled}: {found:?}");
+            let found = searched_with_stall(stalled, |rate| 210.0 / (1000.0 - rate));
+            assert!((found.rate / 790.0 - 1.0).abs() < 0.05, "line, look {stalled}: {found:?}");
+            assert!(found.low < 790.1 && found.high > 789.9, "line, look {stalled}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_assumed_highest_rate_is_no_bound() {
+        // The closed loop was slow: the capacity is above 1.1 times its throughput.
+        let found = searched(1.0, 0.1, 880.0, |rate| if rate > 1000.0 { f64::INFINITY } else { 0.1 });
+        assert!((found.rate / 1000.0 - 1.0).abs() < 0.02 && found.low > 0.0 && found.high > 1000.0, "{found:?}");
+        let found = searched(1.0, 0.1, 880.0, |_| 0.1);
+        assert!(found.low == 0.0 && found.rate > 960.0 && found.high >= found.rate, "{found:?}");
     }
 
     #[test]

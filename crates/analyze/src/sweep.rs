@@ -127,6 +127,8 @@ pub enum Saturation {
         /// Growth of throughput between the two, %.
         growth_pct: f64,
     },
+    /// The load sets the throughput: see [`JobLoad::rate_tps`].
+    RateGiven,
     /// Fewer than two job counts have a valid throughput.
     Unknown,
 }
@@ -237,6 +239,9 @@ impl Sweep {
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
             return Saturation::Unknown;
         };
+        if self.load.rate_tps.is_some() {
+            return Saturation::RateGiven;
+        }
         let best_before = valid[..valid.len() - 1].iter().map(|(_, tps)| *tps).fold(0.0, f64::max);
         let doublings = (f64::from(*jobs) / f64::from(*previous_jobs).max(1.0)).log2();
         if peak.at != *jobs || *last <= best_before * (1.0 + FLAT).powf(doublings) {

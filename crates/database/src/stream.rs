@@ -2,12 +2,14 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{self as sys, AddressFamily, SockFlag, SockType, UnixAddr, setsockopt, sockopt};
 use rustls::{ClientConnection, StreamOwned};
 
 use crate::patience::{PIECE, Patience};
@@ -38,6 +40,11 @@ impl Socket {
     pub(crate) fn connect(address: SocketAddr, limit: Duration) -> io::Result<Socket> {
         let socket = TcpStream::connect_timeout(&address, limit)?;
         socket.set_nodelay(true)?;
+        // A job waits without a limit: a connection that the network drops silently ends after two minutes.
+        setsockopt(&socket, sockopt::KeepAlive, &true)?;
+        setsockopt(&socket, sockopt::TcpKeepIdle, &60)?;
+        setsockopt(&socket, sockopt::TcpKeepInterval, &10)?;
+        setsockopt(&socket, sockopt::TcpKeepCount, &6)?;
         Ok(Socket::new(OwnedFd::from(socket).into(), false))
     }
 
@@ -101,6 +108,15 @@ impl Write for Socket {
 impl Stream {
     pub(crate) fn unix(socket: UnixStream) -> Stream {
         Stream::Plain(Socket::new(socket, true))
+    }
+
+    /// Connects to the Unix socket at `path` within `limit`, which also limits writes from then on: at the full queue of a
+    /// stopped server connect(2) would wait for ever.
+    pub(crate) fn connect_unix(path: &Path, limit: Duration) -> io::Result<Stream> {
+        let file = UnixStream::from(sys::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?);
+        file.set_write_timeout(Some(limit))?;
+        sys::connect(file.as_raw_fd(), &UnixAddr::new(path)?)?;
+        Ok(Stream::unix(file))
     }
 
     fn socket(&mut self) -> &mut Socket {
@@ -228,6 +244,26 @@ mod tests {
             let read = stream.read(&mut [0; 16]);
             (read.err().and_then(|e| given_up(&e, "x")).map(|e| e.to_string()), begin.elapsed())
         })
+    }
+
+    #[test]
+    fn a_dropped_connection_is_noticed() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::connect(listener.local_addr().unwrap(), Duration::from_secs(5)).unwrap();
+        assert!(sys::getsockopt(&*socket.file, sockopt::KeepAlive).unwrap());
+        assert_eq!(sys::getsockopt(&*socket.file, sockopt::TcpKeepIdle).unwrap(), 60);
+    }
+
+    #[test]
+    fn a_full_queue_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        // Linux queues one more than this.
+        sys::listen(&listener, sys::Backlog::new(1).unwrap()).unwrap();
+        let streams = [0; 3].map(|_| Stream::connect_unix(&path, Duration::from_millis(100)));
+        let errors = streams.each_ref().map(|stream| stream.as_ref().err().map(io::Error::kind));
+        assert_eq!(errors, [None, None, Some(io::ErrorKind::WouldBlock)]);
     }
 
     #[test]

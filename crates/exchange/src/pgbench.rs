@@ -5,7 +5,7 @@ use loadline_model::Note;
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
 use crate::absence::{Absence, Warning};
-use crate::draft::{Group, ImportedTest, Interval};
+use crate::draft::{APART, Group, ImportedTest, Interval};
 use crate::fields::{Fields, Report, keep_error, number, reports};
 use crate::lines::{Lines, cut, plain};
 use crate::pgbench_log::{Log, is_log};
@@ -20,6 +20,8 @@ const SAID: [&str; 4] = ["pgbench: error", "pgbench: fatal", "Client ", "client 
 const PROCESSED: &str = "number of transactions actually processed";
 const LAG: &str = "rate limit schedule lag";
 const CONNECT: &str = "average connection time";
+/// Throughput with the time to connect, beside the one without it, which `tps` is: versions 9.6 to 13.
+const INCLUDING: &str = "tps (including connections establishing)";
 const TYPE: &str = "transaction type";
 
 /// Reads reports and logs. A log is of the report before it; of the only report wherever it stands.
@@ -113,6 +115,9 @@ impl Report for Printed {
                     // What stood before a report is none of it.
                     self.fields = Fields::new(REPORT, std::mem::take(&mut self.fields.said));
                 }
+                if key == "tps" && value.contains("(including") {
+                    self.fields.add(INCLUDING, value, lines);
+                }
                 self.fields.add(key, value, lines);
             }
         }
@@ -126,7 +131,9 @@ impl Report for Printed {
         }
         let work = fields.text(TYPE).ok_or_else(|| fields.missing(TYPE, lines))?;
         let processed = fields.required(PROCESSED, lines)?;
-        let tps = fields.required("tps", lines)?;
+        let excluding = fields.required("tps", lines)?;
+        let including = fields.number(INCLUDING).filter(|tps| (tps - excluding).abs() > APART * excluding);
+        let tps = including.unwrap_or(excluding);
         let jobs = fields.jobs("number of clients", lines)?;
         let scripts = if self.scripts.is_empty() { &[work.to_owned()][..] } else { &self.scripts };
         let short = |script: &String| {
@@ -141,6 +148,9 @@ impl Report for Printed {
             test.note(format!("its work is the script '{scripts}', whose text is not in the report"));
         }
         test.record.set(TX_PER_S, tps);
+        if including.is_some() {
+            test.note(format!("throughput is with the time to connect; without it pgbench printed {excluding} tps"));
+        }
         self.set_parameters(&mut test);
         self.set_counts(&mut test, processed, tps);
         self.set_times(&mut test);

@@ -133,20 +133,32 @@ impl Session<'_> {
     }
 }
 
-/// Thinks, if the job does. Calls `passed` after each piece of it, with the time: the window end may come meanwhile. The window start
-/// is said before it comes: until then nothing more will be done, and thousands of jobs that publish their counters at the same
-/// moment would make the first transactions of the window slow.
+/// Thinks, if the job does. Calls `passed` as [`wait`] does.
 pub(crate) fn think<'b>(
     think: Option<&mut Think>,
     books: &mut Books<'b>,
     schedule: &mut Schedule,
     shared: &Shared,
-    mut passed: impl FnMut(u64, &Schedule, &mut Books<'b>),
+    passed: impl FnMut(u64, &Schedule, &mut Books<'b>),
 ) {
     let Some(think) = think else { return };
     let began_ns = now_ns();
     let until_ns = began_ns + think.next_ns();
-    let mut now = began_ns;
+    let now = wait(until_ns, books, schedule, shared, passed);
+    books.thought(schedule, began_ns, now, now >= until_ns);
+}
+
+/// Waits until `until_ns`, between two transactions; returns when it ended. Calls `passed` after each piece of it, with the time: the
+/// window end may come meanwhile. The window start is said before it comes: until then nothing more will be done, and thousands of jobs
+/// that publish their counters at the same moment would make the first transactions of the window slow.
+pub(crate) fn wait<'b>(
+    until_ns: u64,
+    books: &mut Books<'b>,
+    schedule: &mut Schedule,
+    shared: &Shared,
+    mut passed: impl FnMut(u64, &Schedule, &mut Books<'b>),
+) -> u64 {
+    let mut now = now_ns();
     while now < until_ns && !shared.stopped() {
         shared.update(schedule);
         passed(until_ns.min(schedule.open_ns), schedule, books);
@@ -156,7 +168,7 @@ pub(crate) fn think<'b>(
         shared.update(schedule);
         passed(now, schedule, books);
     }
-    books.thought(schedule, began_ns, now, now >= until_ns);
+    now
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use loadline_model::Latencies;
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, Program, Stream};
 
-use crate::between::{Pace, Session, Think, think};
+use crate::between::{Pace, Session, Think, think, wait};
 use crate::job::{Books, Held, JobResult};
 pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
@@ -149,7 +149,11 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
     let never_began = loop {
         let intended_ns = pace.as_mut().map(Pace::next_start_ns);
         if let Some(at) = intended_ns {
-            sleep_until(at, shared);
+            books.job.ran_until_ns = wait(at, &mut books, &mut schedule, shared, |now, schedule, books| {
+                if let Some(session) = held.get() {
+                    passed.pass(now, schedule, session, &mut books.job, None, shared);
+                }
+            });
         }
         if shared.stopped() && !intended_ns.is_some_and(|at| catches_up(at, &schedule, shared)) {
             break intended_ns;
@@ -202,6 +206,7 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
             Some(Err(e)) => {
                 failed_in_a_row += 1;
                 books.failed(&schedule, start_ns, end_ns, &e);
+                books.responded(&schedule, intended_ns, end_ns);
                 books.job.lost = why_job_ends(&e, session, script.is_some(), failed_in_a_row);
                 if books.job.lost.is_some() {
                     break None;

@@ -382,8 +382,10 @@ impl<'a> Books<'a> {
 
     /// Counts a transaction that ended with an error.
     pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, error: &TargetError) {
-        let text = error.to_string();
+        let (text, age_at_open_ns) = (error.to_string(), self.job.age_at_open_ns);
         self.job.note_times(schedule, start_ns, end_ns);
+        // Its time is not in the sum from which that before the window is taken.
+        self.job.age_at_open_ns = age_at_open_ns;
         self.job.errors_total += 1;
         if let TargetError::Server(refusal) = error
             && matches!(refusal.cause, Cause::Limit | Cause::NotAllowed | Cause::Privilege)
@@ -418,6 +420,16 @@ impl<'a> Books<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_that_crosses_the_window_start_takes_no_time_from_other_transactions() {
+        let tally = Mutex::new(Tally::new(1_000_000_000, false));
+        let mut books = Books::new(Held::new(&tally, true));
+        let schedule = Schedule { start_ns: 0, open_ns: 4_000_000_000, close_ns: 5_000_000_000 };
+        books.failed(&schedule, 0, 4_100_000_000, &TargetError::Refused("lock".into()));
+        books.completed(&schedule, None, 4_100_000_000, None, 5_100_000_000);
+        assert!((books.job.time_in_transactions_ns() - 9e8).abs() < 1.0, "{:?}", books.job);
+    }
     use proptest::prelude::*;
 
     proptest! {

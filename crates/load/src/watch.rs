@@ -19,6 +19,8 @@ use crate::{Request, RunningJobs, TestHooks, WindowReadings};
 
 /// How long to wait for jobs to pass window start or window end before its snapshot is taken anyway.
 const PASS_TIMEOUT: Duration = Duration::from_millis(1000);
+/// How long the jobs that have passed the window end still make load for those that have not.
+const LOAD_STAYS: Duration = Duration::from_secs(10);
 /// How long to wait for the first transaction of every job. Then the window is set anyway; the test is refused if a
 /// job is still missing.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -137,8 +139,8 @@ impl<'a, T: FnMut(&Tick)> Watch<'a, T> {
     }
 
     /// Waits until all running jobs have passed window start or window end: their counters are then visible. Goes on counting.
-    fn wait_passed(&mut self, passed: &AtomicU32) {
-        let deadline = Instant::now() + PASS_TIMEOUT;
+    fn wait_passed(&mut self, passed: &AtomicU32, most: Duration) {
+        let deadline = Instant::now() + most;
         while passed.load(Ordering::Relaxed) < self.shared.jobs() && Instant::now() < deadline && !self.ended() {
             if now_ns() >= self.next_count_ns {
                 self.count();
@@ -212,7 +214,7 @@ pub(crate) fn watch_window(
     // Requested in advance, so that the sampler does nothing else at that moment.
     let at_start = sampler.reading_at("start", schedule.open_ns).map_err(text);
     watch.wait_until(schedule.open_ns);
-    watch.wait_passed(&shared.after_start);
+    watch.wait_passed(&shared.after_start, PASS_TIMEOUT);
     let after_start = sampler.reading("start, passed by all jobs").map_err(text);
     let at_end = sampler.reading_at("end", schedule.close_ns).map_err(text);
     let look = |(server, meter): (&Server, &CostMeter)| {
@@ -224,7 +226,7 @@ pub(crate) fn watch_window(
     let around_open = server.map(look);
     watch.tick(TickAt::WindowStart);
     watch.in_window(schedule);
-    watch.wait_passed(&shared.after_end);
+    watch.wait_passed(&shared.after_end, PASS_TIMEOUT);
     watch.count();
     if shared.stopped() {
         // Do not wait for a snapshot that is still to come.
@@ -238,6 +240,8 @@ pub(crate) fn watch_window(
     }
     let around = around_open.zip(server.map(look)).map(|(open, close)| [open, close]);
     watch.tick(TickAt::WindowEnd);
+    // Jobs that ended now would leave the machine to the long transactions of others, whose parts in the window would grow.
+    watch.wait_passed(&shared.after_end, LOAD_STAYS);
     shared.stop.store(true, Ordering::Relaxed);
     let (after_start, after_end) = (after_start?, after_end?);
     // If the jobs ended before, read the counters now.

@@ -20,6 +20,9 @@ pub struct Disturbance {
     pub disturbed_from: Option<f64>,
 }
 
+/// Sessions of others at work, % of one, from which they are noted.
+const OTHER_SESSIONS_FROM: f64 = 5.0;
+
 pub const DISTURBANCES: [Disturbance; 11] = [
     // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
     // than any figure may be off.
@@ -40,7 +43,7 @@ pub const DISTURBANCES: [Disturbance; 11] = [
     // threshold of CPU.
     kind(CheckId::OtherIo, OTHER_IO_PCT, "device busy for other processes", 5.0, Some(40.0)),
     // What a session costs depends on the server's size, and a monitor's are no harm: it is noted only.
-    kind(CheckId::OtherSessions, OTHER_SESSIONS_PCT, "other sessions at work on the server", 5.0, None),
+    kind(CheckId::OtherSessions, OTHER_SESSIONS_PCT, "other sessions at work on the server", OTHER_SESSIONS_FROM, None),
     // Takes CPUs as another process does: the same thresholds as `other-cpu`.
     kind(CheckId::OtherSessionsCpu, OTHER_SESSIONS_CPU_PCT, "other sessions on the server's CPU", 5.0, Some(20.0)),
     // Blocks of a table that is larger than the memory cause a little of it by themselves.
@@ -115,12 +118,14 @@ pub fn kinds(record: &TestRecord) -> Vec<&'static str> {
 }
 
 /// Upper bound of what the throughput of a disturbed test would have gained without others, %: as if it could have used
-/// all that they took. `None` if they took nearly everything, or the test is not disturbed.
+/// all that they took. `None` if they took nearly everything, if other sessions may have held locks and the log too, or the test is not
+/// disturbed.
 pub fn at_most_higher_pct(record: &TestRecord) -> Option<f64> {
     const MOST: f64 = 0.95;
     let taken = |d: &Disturbance| record.figure(d.column).filter(|pct| d.disturbed_from.is_some() && d.is_noted(*pct));
     let taken = DISTURBANCES.iter().filter_map(taken).sum::<f64>() / 100.0;
-    (record.is_disturbed() && taken < MOST).then(|| 100.0 * taken / (1.0 - taken))
+    let sessions = record.figure(OTHER_SESSIONS_PCT).is_some_and(|pct| pct >= OTHER_SESSIONS_FROM);
+    (record.is_disturbed() && taken < MOST && !sessions).then(|| 100.0 * taken / (1.0 - taken))
 }
 
 /// Judges a test that an older version kept as valid although it was disturbed.
@@ -192,10 +197,12 @@ mod tests {
         let mut record = TestRecord::blank("X");
         record.set(OTHER_CPU_PCT, 50.0);
         record.set(CPU_STEAL_PCT, 0.5);
-        record.set(OTHER_SESSIONS_PCT, 300.0);
         assert_eq!(at_most_higher_pct(&record), None, "nothing says that it was disturbed");
         record.add_check(Check::new(CheckId::OtherCpu, Outcome::Failed, ""));
         assert_eq!(at_most_higher_pct(&record), Some(100.0), "only what can disturb and is noted counts");
+        record.set(OTHER_SESSIONS_PCT, 300.0);
+        assert_eq!(at_most_higher_pct(&record), None, "locks and the log are not shares of a CPU");
+        record.set(OTHER_SESSIONS_PCT, 0.0);
         record.set(OTHER_CPU_PCT, 97.0);
         assert_eq!(at_most_higher_pct(&record), None);
     }

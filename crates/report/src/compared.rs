@@ -2,18 +2,20 @@
 
 pub(crate) mod machine;
 
-use loadline_analyze::compare::ComparedAt;
+use loadline_analyze::compare::{ComparedAt, ComparisonRow};
 use loadline_analyze::kpi::higher_is_better;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
 use loadline_analyze::stats::Interval;
 use loadline_analyze::sweep::JOBS;
-use loadline_analyze::{Comparison, Factor};
+use loadline_analyze::{Comparison, Factor, Sweep, SweepPoint};
+use loadline_model::TestRecord;
 use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
 use minijinja::context;
 
 use crate::content::ratios::{self, Shown};
+use crate::content::wait_profiles::Place;
 use crate::content::{kinds, platform, variants, wait_profiles};
 use crate::doc::{Block, Document, Section, Table};
 use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
@@ -112,7 +114,8 @@ impl Compared {
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
         let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
-        let more = qualified.into_iter().chain(profiles(&sides).map(Block::Table)).chain(differences(&sides)).collect();
+        let profiles = profiles(&sides, &compared).map(Block::Table);
+        let more = qualified.into_iter().chain(profiles).chain(differences(&sides)).collect();
         Compared::made((title, heads(&sides)), (rows, terms.margin), "Tests", more, width)
     }
 
@@ -283,11 +286,25 @@ fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
     sides.iter().any(|side| side.run.published.is_some())
 }
 
-/// Times of each kind of transaction, and what the sessions of both waited for.
-fn profiles(sides: &[PlatformRun<'_>]) -> impl Iterator<Item = Table> {
-    let tests = |side: usize| sides.get(side).into_iter().flat_map(|side| &side.run.records).collect::<Vec<_>>();
-    let [first, second] = [0, 1].map(tests);
-    [kinds::of_runs, wait_profiles::table].into_iter().filter_map(move |make| make(&first, &second))
+/// Times of each kind of transaction, and what the sessions of both waited for, where the runs are compared.
+fn profiles(sides: &[PlatformRun<'_>], compared: &[Comparison]) -> impl Iterator<Item = Table> {
+    let rows = compared.iter().flat_map(|comparison| comparison.rows.iter().map(move |row| (comparison, row)));
+    let places: Vec<Place<'_>> = rows.filter_map(|(comparison, row)| tests_behind(sides, comparison, row)).collect();
+    [kinds::of_runs(&places), wait_profiles::table(&places)].into_iter().flatten()
+}
+
+/// The tests of both sides that count for `row` of `comparison`; `None` if it has no factor.
+fn tests_behind<'a>(sides: &[PlatformRun<'a>], comparison: &Comparison, row: &ComparisonRow) -> Option<Place<'a>> {
+    let (ComparedAt::Jobs(at), Some(factor), [a, b]) = (row.at, row.factors.first(), sides) else { return None };
+    let of_side = |side: &PlatformRun<'a>, mean: f64| -> Option<Vec<&'a TestRecord>> {
+        let Comparison { workload, over, nodes, .. } = comparison;
+        let alike = |s: &&Sweep| s.workload == *workload && s.over == *over && nodes.is_none_or(|n| n == s.nodes);
+        // A run may have several such sweeps, of other drivers or loads: the figure shows which was compared.
+        let is_compared = |p: &&SweepPoint| p.figure(factor.metric).is_some_and(|e| e.mean == mean);
+        let point = side.sweeps.iter().filter(alike).filter_map(|s| s.at(at)).find(is_compared)?;
+        Some(side.run.records.iter().filter(|r| point.tests.contains(&r.test)).collect())
+    };
+    Some([of_side(a, factor.base)?, of_side(b, factor.other)?])
 }
 
 /// Other changes from the first to the second of `sides`: those that the manifests name, and settings.

@@ -33,6 +33,7 @@ const CAPACITIES: [&str; 3] = ["persistent-memory", "flash", "disk"];
 /// In place of factors of the first platform.
 const BASE: &str = "base";
 const NO_PRICE: &str = "the price list has no [[price]] of it";
+const GIVEN: &str = "throughput was given by a rate or a think time: it is not what the platform can do";
 const NO_CAPACITY: &str =
     "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
 
@@ -139,8 +140,11 @@ struct Factors {
 }
 
 impl Line<'_> {
-    /// Throughput per 1,000 of the currency.
+    /// Throughput per 1,000 of the currency; `None` if it was given.
     fn per_1000(&self) -> Option<f64> {
+        if is_given(self.sweep) {
+            return None;
+        }
         Some(self.peak?.1 / (self.list.total(self.side)? / 1000.0))
     }
 
@@ -308,6 +312,7 @@ impl Prices {
                 Some(rate) if rate < 0.1 => ratio(rate).into(),
                 Some(rate) => whole(rate).into(),
                 None if self.total(line.side).is_none() => Cell::absent(notes.mark(NO_PRICE, &line.side.label)),
+                None if is_given(line.sweep) => Cell::absent(notes.mark(GIVEN, &line.sweep.workload)),
                 None => Cell::absent(notes.mark("no valid test has a throughput", &line.sweep.workload)),
             })
             .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes).marked(caveat(f))))
@@ -373,6 +378,9 @@ impl Prices {
         sweep: &Sweep,
         comparisons: &[Comparison],
     ) -> Result<Factors, String> {
+        if is_given(sweep) {
+            return Err(GIVEN.to_owned());
+        }
         if base.label == of.label {
             return Err(BASE.to_owned());
         }
@@ -401,6 +409,11 @@ impl Prices {
             for_price.factor.interval.map(|i| Interval { low: i.low / price, high: i.high / price });
         Ok(Factors { throughput, price, for_price, caveat: peak.caveat.clone() })
     }
+}
+
+/// Whether the load sets the throughput of `sweep`. A rate that was found for an objective is measured.
+fn is_given(sweep: &Sweep) -> bool {
+    sweep.load.waits() && sweep.load.objective.is_none()
 }
 
 /// Persistent memory, flash and disks as the user states them, TB (10¹² bytes); `None` if none is. What the machine shows are the devices

@@ -7,7 +7,7 @@ use super::setup::{DefinedRedo, Setup};
 use super::{ComparedAt, ComparisonRow, Factor};
 use crate::kpi::{higher_is_better, writes_redo};
 use crate::stats::{Estimate, Interval, ratio};
-use crate::sweep::SweepPoint;
+use crate::sweep::{Saturation, Sweep, SweepPoint};
 
 /// Difference in redo per transaction, as a share, from which on it is said.
 ///
@@ -88,9 +88,26 @@ impl Setup<'_> {
             noted,
             self.timed(a, b),
             self.unchecked(a, b),
+            self.still_rising(at),
         ];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
         ComparisonRow { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
+    }
+
+    /// The platform that alone was still rising at its most jobs, which favours the other one at the peaks.
+    fn still_rising(&self, at: ComparedAt) -> Option<String> {
+        let ComparedAt::Peak { .. } = at else { return None };
+        let rising_at = |sweep: &Sweep| match sweep.saturation() {
+            Saturation::Rising { jobs, .. } if sweep.over_jobs() => Some(counted(jobs as usize, "job")),
+            _ => None,
+        };
+        let [of_a, of_b] = self.names();
+        let (name, most) = match (rising_at(self.a), rising_at(self.b)) {
+            (Some(most), None) => (of_a, most),
+            (None, Some(most)) => (of_b, most),
+            _ => return None,
+        };
+        Some(format!("'{name}' was still rising at its {most}: its peak may be higher"))
     }
 
     fn unchecked(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {

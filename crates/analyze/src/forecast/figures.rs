@@ -70,6 +70,12 @@ impl FigureLaw {
         (!ratios.is_empty()).then_some(FigureLaw { ratios, ..law })
     }
 
+    /// By how much each ratio is off the one before, in logarithms, per unit of `growth` of the jobs.
+    pub(crate) fn drifts(&self, growth: fn(f64) -> f64) -> Vec<f64> {
+        let off = |w: &[(f64, f64)]| (w[1].1 / w[0].1).ln() / growth(w[1].0 / w[0].0);
+        self.ratios.windows(2).map(off).filter(|off| off.is_finite()).collect()
+    }
+
     pub(crate) fn at(&self, jobs: f64, tps: f64) -> f64 {
         let law = (self.fixed + self.per_tps * tps + self.per_cycle_s * jobs / tps).max(self.least);
         law * between(&self.ratios, jobs).unwrap_or(1.0)

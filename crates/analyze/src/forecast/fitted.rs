@@ -83,7 +83,8 @@ pub struct Fitted {
     pub refused: Option<f64>,
     /// `None` of a single point.
     curve: Option<Curve>,
-    figures: BTreeMap<Figure, FigureLaw>,
+    /// Laws of the figures, each with the half-width of its ratio in logarithms, per unit of growth beyond the points.
+    figures: BTreeMap<Figure, (FigureLaw, f64)>,
     /// Half-widths in logarithms: per unit of growth beyond the points, and between them.
     beyond: f64,
     between: f64,
@@ -108,9 +109,12 @@ impl Fitted {
     /// refused, and if the series lacks the figure.
     pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
         let (tps, kind) = self.tps(jobs)?;
-        let law = self.figures.get(&figure)?;
+        let (law, drift) = self.figures.get(&figure)?;
         let most = if figure == Figure::CpuPct { 100.0 } else { f64::INFINITY };
-        Some((tps.map(|tps| law.at(jobs, tps).min(most)), kind))
+        let e = tps.map(|tps| law.at(jobs, tps));
+        let half = drift * growth((jobs / self.measured_to()).max(1.0));
+        let e = Estimate { low: e.low * (-half).exp(), high: e.high * half.exp(), ..e };
+        Some((e.map(|value| value.min(most)), kind))
     }
 
     /// Value of the law, also if it is refused. Beyond noise, no transactions find more CPU than there is.
@@ -214,11 +218,13 @@ fn residuals(kind: Kind, platform: &[&[Point]]) -> Vec<(usize, f64)> {
 
 /// The half-width that the next error stays within with 90 %, from `errors` on the same scale, `usual` where there are few.
 fn half_width(errors: &[f64], usual: f64) -> f64 {
-    /// 0.95 quantiles of Student's t for 2 to 10 degrees of freedom, then that of the normal distribution.
-    const T_95: [f64; 9] = [2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
-    const Z_95: f64 = 1.645;
+    /// 0.95 quantiles of Student's t for 2 to 20 degrees of freedom, then that for 20.
+    const T_95: [f64; 19] = [
+        2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740,
+        1.734, 1.729, 1.725,
+    ];
     let squares = errors.iter().map(|e| e * e).sum::<f64>() + PRIOR as f64 * usual.powi(2);
-    T_95.get(errors.len()).copied().unwrap_or(Z_95) * (squares / (errors.len() + PRIOR) as f64).sqrt()
+    T_95[errors.len().min(T_95.len() - 1)] * (squares / (errors.len() + PRIOR) as f64).sqrt()
 }
 
 /// Fits all series of a table. Those of one platform share their law and the cost of its log; the intervals come from the errors
@@ -268,7 +274,11 @@ fn one(series: &Series, place: usize, laws: &[Judged; 2], [beyond, between]: [f6
         curve: used.map(|(_, curve)| curve),
         figures: Figure::ALL
             .into_iter()
-            .filter_map(|figure| Some((figure, FigureLaw::fitted(figure, points)?)))
+            .filter_map(|figure| {
+                let law = FigureLaw::fitted(figure, points)?;
+                let drift = half_width(&law.drifts(growth), 0.0);
+                Some((figure, (law, drift)))
+            })
             .collect(),
         beyond,
         between,

@@ -120,6 +120,22 @@ fn intervals_grow_with_the_distance_and_few_points_make_wide_ones() {
     assert!(single.refused.is_some() && single.tps(16.0).is_none() && single.tps(8.0).is_some());
 }
 
+#[test]
+fn a_percentile_that_rises_against_the_mean_widens_its_interval() {
+    let of = |ratios: [f64; 5]| {
+        let with = |(mut p, ratio): (Point, f64)| {
+            p.latency_ms = Some(1e3 * p.jobs / p.tps);
+            p.p99_ms = p.latency_ms.map(|ms| ms * ratio);
+            p
+        };
+        let made = points(filling, &[1, 2, 4, 8, 16]).into_iter().zip(ratios).map(with);
+        one(&made.collect::<Vec<_>>()).figure(Figure::P99Ms, 32.0).unwrap().0
+    };
+    let (steady, rising) = (of([1.5; 5]), of([1.5, 1.5, 1.7, 2.2, 3.0]));
+    assert!(rising.high / rising.value > 1.3 * steady.high / steady.value, "{steady:?} {rising:?}");
+    assert!(rising.high > 32.0 / filling(32.0) * 1e3 * 4.0, "the ratio goes on rising: {rising:?}");
+}
+
 /// Throughput that falls to a third within the last step, or grows faster than jobs; and throughputs by chance, a third to three times
 /// a law.
 #[test]

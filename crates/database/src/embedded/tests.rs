@@ -146,11 +146,19 @@ fn unusable_files_are_refused_by_name_and_stay_whole() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     std::fs::write(at("text.db"), "no database, but long enough to be read as one ".repeat(500)).unwrap();
-    rusqlite::Connection::open(at("foreign.db")).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+    // The identifier is that of loadline's databases.
+    let shared = "PRAGMA application_id = 1819238756; CREATE TABLE loadline_data_a (a); CREATE TABLE loadlinea (a)";
+    for (name, sql) in
+        [("foreign.db", "CREATE TABLE mine (a)"), ("shared.db", shared), ("empty.db", "PRAGMA user_version = 7")]
+    {
+        rusqlite::Connection::open(at(name)).unwrap().execute_batch(sql).unwrap();
+    }
     for (scheme, name, part) in [
         ("sqlite", "text.db", "text.db"),
         ("duckdb", "text.db", "text.db"),
-        ("sqlite", "foreign.db", "did not create"),
+        ("sqlite", "foreign.db", "contains 'mine' that loadline did not create"),
+        ("sqlite", "shared.db", "contains 'loadlinea' that loadline did not create"),
+        ("sqlite", "empty.db", "contains a database that loadline did not create"),
         ("sqlite", "", "is a folder"),
         ("duckdb", "", "is a folder"),
         ("sqlite", "none/x.db", "/none"),

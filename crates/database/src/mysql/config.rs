@@ -46,7 +46,7 @@ impl Config {
     pub(super) fn parse(url: &str, env: Env<'_>) -> Result<Config, TargetError> {
         let form = "mysql://user@host:3306/database or mysql://user@/database?socket=/path/of/the.sock";
         let url = Url::parse(url, form)?;
-        let (mut socket, mut ssl_mode, mut ssl_ca) = (None, SslMode::Prefer, None);
+        let (mut socket, mut ssl_mode, mut ssl_ca) = (None, None, None);
         let (mut timeout_s, mut password) = (10_u64, None);
         for (name, value) in url.parameters()? {
             let (name, text) = (name.replace('_', "-"), value.clone().unwrap_or_default());
@@ -57,7 +57,7 @@ impl Config {
                 "password" => password = value,
                 "ssl-mode" => {
                     let wanted = text.to_ascii_lowercase().replace('_', "-");
-                    ssl_mode = choice(&name, &wanted, &SSL_MODES).map_err(|e| url.wrong(e))?;
+                    ssl_mode = Some(choice(&name, &wanted, &SSL_MODES).map_err(|e| url.wrong(e))?);
                 }
                 "connect-timeout" => {
                     let wrong = || url.wrong(format!("connect-timeout='{text}' must be a number from 1 to 3600"));
@@ -80,13 +80,15 @@ impl Config {
         };
         let user =
             url.decode("user", url.user)?.or(options.user).or_else(|| env("USER")).unwrap_or_else(|| "root".into());
+        // As Oracle's clients do: an authority that is given is not ignored.
+        let default_mode = if ssl_ca.is_some() { SslMode::VerifyCa } else { SslMode::Prefer };
         Ok(Config {
             address,
             user,
             database: url.decode("database", url.path)?,
             password: password.or_else(|| env("MYSQL_PWD")).map(Secret::new).or(options.password),
             note: options.note,
-            ssl_mode,
+            ssl_mode: ssl_mode.unwrap_or(default_mode),
             ssl_ca,
             connect_timeout: Duration::from_secs(timeout_s),
             node: None,
@@ -108,13 +110,16 @@ impl Config {
     }
 }
 
-/// Address for a URL without one: option file, then the distributions' sockets, then TCP.
+/// Address for a URL without one: option file, then the distributions' sockets, then TCP. A socket is of this machine: as for the
+/// products' clients, it does not count beside another host.
 fn from_options(options: &Options) -> Address {
     const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
-    match (&options.socket, &options.host) {
-        (Some(socket), _) => Address::Unix(socket.into()),
-        (None, Some(host)) => Address::Tcp(host.clone(), options.port.unwrap_or(3306)),
-        (None, None) => SOCKETS
+    match (&options.host, &options.socket) {
+        (Some(host), socket) if socket.is_none() || !matches!(host.as_str(), "" | "localhost") => {
+            Address::Tcp(host.clone(), options.port.unwrap_or(3306))
+        }
+        (_, Some(socket)) => Address::Unix(socket.into()),
+        (_, None) => SOCKETS
             .iter()
             .map(PathBuf::from)
             .find(|p| p.exists())
@@ -142,5 +147,26 @@ mod tests {
         assert_eq!(c.address, Address::Unix("/run/x.sock".into()));
         let c = parse("mysql://[::1]:3308").unwrap();
         assert_eq!((c.address, c.user.as_str()), (Address::Tcp("::1".into(), 3308), "ann"));
+        for (parameters, mode) in [
+            ("", SslMode::Prefer),
+            ("?ssl-ca=/ca.pem", SslMode::VerifyCa),
+            ("?ssl-ca=/ca.pem&ssl-mode=preferred", SslMode::Prefer),
+        ] {
+            assert_eq!(parse(&format!("mysql://h/{parameters}")).unwrap().ssl_mode, mode, "{parameters}");
+        }
+    }
+
+    #[test]
+    fn a_socket_is_used_for_this_machine_only() {
+        let (unix, tcp) = (Address::Unix("/s".into()), |host: &str| Address::Tcp(host.to_owned(), 3306));
+        for (host, socket, address) in [
+            (Some("db1"), Some("/s"), tcp("db1")),
+            (Some("localhost"), Some("/s"), unix.clone()),
+            (None, Some("/s"), unix.clone()),
+            (Some("localhost"), None, tcp("localhost")),
+        ] {
+            let (host, socket) = (host.map(str::to_owned), socket.map(str::to_owned));
+            assert_eq!(from_options(&Options { host, socket, ..Options::default() }), address);
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Opens a session: socket, encryption, authentication, settings.
 
 use std::io;
-use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -94,15 +93,15 @@ impl Endpoint {
         endpoint.attempt().map_err(|(e, _)| e)
     }
 
-    /// Ends a call of `c`: another session kills its session, then its socket is shut down. Asks through another session what the
-    /// server does.
+    /// Ends a call of `c`: its socket is shut down, then another session kills its session, because a busy server does not notice
+    /// that. Asks through another session what the server does.
     fn canceller(&self, c: &mut Connection) -> Canceller {
         let (asked, session, shut) = (Arc::new(self.clone()), c.session, c.stream.shutter());
         let endpoint = Arc::clone(&asked);
         let cancel = move || {
+            shut();
             // It may have ended already.
             let _ = endpoint.connect_within(ENDING).and_then(|mut c| c.run(&format!("KILL {session}")));
-            shut();
         };
         let ask = move || asked.connect_within(HASTY).and_then(|mut c| hindrance(&mut c, session));
         Canceller::new(cancel).asking(move || told(ask()))
@@ -162,18 +161,16 @@ impl Endpoint {
 
     fn stream(&self) -> Result<Stream, TargetError> {
         match &self.config.address {
-            Address::Unix(path) => {
-                let s = UnixStream::connect(path).map_err(|e| {
-                    let advice = match e.kind() {
-                        io::ErrorKind::NotFound => "there is no such socket: is the server running?",
-                        io::ErrorKind::ConnectionRefused => "no server answers there: start it",
-                        io::ErrorKind::PermissionDenied => "this user may not use it",
-                        _ => "name another with ?socket=/path",
-                    };
-                    TargetError::Unreachable(format!("the socket '{}' cannot be used: {e}; {advice}", path.display()))
-                })?;
-                Ok(Stream::unix(s))
-            }
+            Address::Unix(path) => Stream::connect_unix(path, self.config.connect_timeout).map_err(|e| {
+                let advice = match e.kind() {
+                    io::ErrorKind::NotFound => "there is no such socket: is the server running?",
+                    io::ErrorKind::ConnectionRefused => "no server answers there: start it",
+                    io::ErrorKind::PermissionDenied => "this user may not use it",
+                    io::ErrorKind::WouldBlock => "no answer in time: is the server stopped?",
+                    _ => "name another with ?socket=/path",
+                };
+                TargetError::Unreachable(format!("the socket '{}' cannot be used: {e}; {advice}", path.display()))
+            }),
             Address::Tcp(host, port) => {
                 Ok(Stream::Plain(self.peer().connect(host, *port, self.config.connect_timeout)?))
             }

@@ -12,6 +12,7 @@ use super::knowledge::KNOWLEDGE;
 use super::performance::CommitTimes;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
+use super::version::Version;
 use super::wire::Connection;
 use super::{cache, grants, own_sessions};
 use crate::cloud::Cloud;
@@ -119,11 +120,7 @@ impl Doctor for Mysql {
 /// Facts that the server and its machine must be asked for.
 fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -> Result<Facts, TargetError> {
     let MysqlInstance { version, local, times, .. } = instance;
-    let grants = grants::lines(c)?.into_iter().filter(|g| g.contains(" ON *.* ")).collect::<Vec<_>>();
-    let has = |what: &str| grants.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
-    // From MariaDB 10.11 on SUPER does not allow it.
-    let super_may = !(version.mariadb && version.is_at_least(10, 11));
-    let ignores_read_only = has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("SUPER") && super_may;
+    let ignores_read_only = ignores_read_only(&grants::lines(c)?, version);
     let others_running = threads(c, "running")? - own_sessions::at_work_for_the_server(c)? as f64 - 1.0;
     let commit_times = match times {
         CommitTimes::Absent(why) => why,
@@ -149,6 +146,16 @@ fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -
         ("log_in_memory", (*local && in_memory(&log_dir) == Some(true)).then(|| log_dir.display().to_string())),
     ];
     Ok(facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+}
+
+/// Whether an account with these lines of SHOW GRANTS may write although `read_only` is on.
+fn ignores_read_only(lines: &[String], version: &Version) -> bool {
+    let global = lines.iter().filter_map(|line| grants::split_grant(line)).filter(|(_, place)| *place == "*.*");
+    let global: Vec<&str> = global.map(|(privileges, _)| privileges).collect();
+    let has = |what: &str| global.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
+    // From MariaDB 10.11 on SUPER does not allow it. CONNECTION_ADMIN is MySQL's.
+    let super_may = !(version.mariadb && version.is_at_least(10, 11));
+    has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("CONNECTION_ADMIN") || has("SUPER") && super_may
 }
 
 /// Why a member of a Galera cluster takes no writes now, if so.
@@ -247,6 +254,20 @@ mod tests {
             // Nothing else is found, but what follows from a binary log.
             let others = found.iter().filter(|of| of.0 != id && !good.contains(of) && !of.0.contains("_bin"));
             assert_eq!(others.count(), 0, "{what}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn privileges_and_not_names_ignore_read_only() {
+        for (grant, version, ignores) in [
+            ("GRANT SUPER ON *.* TO `ann`@`%`", "8.0.36", true),
+            ("GRANT SUPER ON *.* TO `ann`@`%`", "10.11.6-MariaDB", false),
+            ("GRANT CONNECTION_ADMIN ON *.* TO `ann`@`%`", "8.0.36", true),
+            ("GRANT ALL PRIVILEGES ON *.* TO `ann`@`%`", "10.11.6-MariaDB", true),
+            ("GRANT ALL PRIVILEGES ON `LOADLINE`.* TO `ann`@`%`", "10.11.6-MariaDB", false),
+            ("GRANT USAGE ON *.* TO `SUPERSET`@`%`", "8.0.36", false),
+        ] {
+            assert_eq!(ignores_read_only(&[grant.to_owned()], &Version::parse(version)), ignores, "{grant} {version}");
         }
     }
 

@@ -44,30 +44,32 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     }
 }
 
+/// Privileges and place of a line of SHOW GRANTS. The account after them may have the name of a privilege.
+pub(super) fn split_grant(line: &str) -> Option<(&str, &str)> {
+    let (privileges, rest) = line.split_once(" ON ")?;
+    Some((privileges, rest.split_once(" TO ")?.0))
+}
+
 /// `performance_schema`: whether the server has it, for which one of them is.
 fn granted(lines: &[String], account: &str, release: Release, performance_schema: bool) -> Vec<Privilege> {
-    let place_of = |line: &str| {
-        let (_, rest) = line.split_once(" ON ")?;
-        Some(rest.split_once(" TO ")?.0.replace('`', ""))
-    };
+    let split = lines.iter().filter_map(|line| split_grant(line));
+    let split: Vec<(&str, String)> = split.map(|(what, place)| (what, place.replace('`', ""))).collect();
     let privilege = |grant: &'static Grant| {
         let (_, place) = grant.sql.split_once(" ON ")?;
         let place = place.to_uppercase();
         let here = |of: &str| of == "*.*" || is_like(of.as_bytes(), place.as_bytes());
-        let shows =
-            |line: &String| grant.shown.iter().any(|what| line.contains(what)) || line.contains("ALL PRIVILEGES");
+        let shows = |what: &str| grant.shown.iter().any(|name| what.contains(name)) || what.contains("ALL PRIVILEGES");
         // What comes from a wider grant, or from a role, cannot be taken back by itself.
-        let by_itself = |line: &String| {
-            place_of(line).is_some_and(|of| of == place) && grant.shown.first().is_some_and(|name| line.contains(name))
-        };
+        let by_itself =
+            |(what, of): &(&str, String)| *of == place && grant.shown.first().is_some_and(|name| what.contains(name));
         let mut sql = GrantSql::for_role(&grant.sql, account);
-        sql.revoke.take_if(|_| !lines.iter().any(by_itself));
+        sql.revoke.take_if(|_| !split.iter().any(by_itself));
         // What is in the database may be others': `loadline clean` drops what is loadline's.
         let before = grant.before.clone().map(|grant| GrantSql { grant, revoke: None });
         Some(Privilege {
             sql: before.into_iter().chain([sql]).collect(),
             gives: &grant.gives,
-            granted: lines.iter().any(|line| place_of(line).is_some_and(|of| here(&of)) && shows(line)),
+            granted: split.iter().any(|(what, of)| here(of) && shows(what)),
             used: grant.used,
         })
     };
@@ -90,6 +92,8 @@ mod tests {
         assert_eq!(missing(&["GRANT ALL PRIVILEGES ON *.* TO `root`@`localhost`"]), Vec::<String>::new());
         let plain = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `loadline`.* TO `ann`@`%`"]);
         assert_eq!(plain.len(), 4, "{plain:?}");
+        let named = ["GRANT USAGE ON *.* TO `superprocess`@`%`", "GRANT ALL PRIVILEGES ON `loadline`.* TO `x`@`%`"];
+        assert_eq!(missing(&named), plain, "a name is no privilege");
         let none = missing(&["GRANT USAGE ON *.* TO `ann`@`%`", "GRANT ALL PRIVILEGES ON `other`.* TO `ann`@`%`"]);
         assert!(none.len() == 5 && none[0].contains("GRANT ALL ON loadline.* TO 'ann'@'%'"), "{none:?}");
         for (pattern, covers) in

@@ -33,6 +33,8 @@ pub(super) struct MysqlInstance {
     pub(super) cloud: Option<&'static Cloud>,
     /// Whether each block is written to the doublewrite buffer first, and synced at its place before the buffer is used again.
     pub(super) doublewrite: bool,
+    /// Whether InnoDB's log may be opened with O_SYNC, so that each write is also a sync (`innodb_flush_method = O_DSYNC`).
+    pub(super) log_writes_sync: bool,
     /// Size of a page, bytes.
     pub(super) page_bytes: u64,
     /// Membership of a cluster, if any.
@@ -147,6 +149,7 @@ impl MysqlInstance {
             times: CommitTimes::ask(c, log_bin)?,
             cloud: settings.cloud(),
             doublewrite: doublewrites(&settings),
+            log_writes_sync: settings.get("innodb_flush_method").is_some_and(|m| m.eq_ignore_ascii_case("O_DSYNC")),
             page_bytes: settings.number("innodb_page_size").map_or(16_384, |b| b as u64),
             member,
         })
@@ -167,7 +170,8 @@ impl MysqlInstance {
 /// Whether these settings make InnoDB sync blocks after their doublewrite buffer.
 fn doublewrites(settings: &MysqlSettings) -> bool {
     let of = |name| settings.get(name).unwrap_or_default();
-    of("innodb_doublewrite").eq_ignore_ascii_case("on")
+    // MySQL's DETECT_ONLY writes no blocks there, only their numbers.
+    ["on", "detect_and_recover"].iter().any(|on| of("innodb_doublewrite").eq_ignore_ascii_case(on))
         && !["nosync", "littlesync"].contains(&of("innodb_flush_method"))
 }
 
@@ -189,4 +193,17 @@ fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
                 .flatten()
                 .any(|entry| entry.file_name().to_str().is_some_and(is_server)),
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_doublewritten_if_they_can_be_recovered() {
+        for (value, expected) in [("ON", true), ("DETECT_AND_RECOVER", true), ("DETECT_ONLY", false), ("OFF", false)] {
+            let settings = MysqlSettings([("innodb_doublewrite".to_owned(), value.to_owned())].into());
+            assert_eq!(doublewrites(&settings), expected, "{value}");
+        }
+    }
 }

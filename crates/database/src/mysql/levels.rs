@@ -37,9 +37,10 @@ pub(super) fn levels() -> Vec<Level> {
 pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
     for replica in server.replicas() {
         let mut c = server.endpoint_of(replica)?.connect()?;
+        // A private server has no TLS, which a replica from MariaDB 11.4 on would require by default.
         c.run(&format!(
             "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = '{SUPERUSER}', MASTER_CONNECT_RETRY = 1, \
-             MASTER_USE_GTID = slave_pos",
+             MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0",
             replica.way.1
         ))?;
         c.run("START SLAVE")?;

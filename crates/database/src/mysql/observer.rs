@@ -32,14 +32,19 @@ const METRIC: &str = "INNODB_METRICS.";
 const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (MariaDB 10.8 removed \
      Innodb_os_log_fsyncs); log writes equal syncs only while innodb_flush_log_at_trx_commit = 1, when each write is synced";
 
-/// The counter of log syncs, if there is one. MariaDB 10.8 removed `Innodb_os_log_fsyncs` and
+/// Why the syncs of a log that is opened with O_SYNC are not counted.
+const SYNCED_BY_WRITES: &str =
+    "innodb_flush_method = O_DSYNC: each log write is also a sync, and the server does not count these syncs";
+
+/// The counter of log syncs, or why there is none. MariaDB 10.8 removed `Innodb_os_log_fsyncs` and
 /// performance_schema's `wait/io/file/innodb/innodb_log_file`. While commits wait, each log write is synced
 /// (strace on 10.11, 8 sessions: 4867 writes and 4882 fdatasync calls on the log).
-fn sync_counter(version: &Version, flush: u8) -> Option<&'static str> {
+fn sync_counter(version: &Version, flush: u8, writes_sync: bool) -> Result<&'static str, &'static str> {
     match (version.mariadb && version.is_at_least(10, 8), flush) {
-        (false, _) => Some("Innodb_os_log_fsyncs"),
-        (true, 1 | 3) => Some("Innodb_log_writes"),
-        (true, _) => None,
+        (false, _) if writes_sync => Err(SYNCED_BY_WRITES),
+        (false, _) => Ok("Innodb_os_log_fsyncs"),
+        (true, 1 | 3) => Ok("Innodb_log_writes"),
+        (true, _) => Err(UNCOUNTED_SYNCS),
     }
 }
 
@@ -97,7 +102,8 @@ impl ObserverSession {
         if let Some(all) = counters.get(commits).copied() {
             counters.insert(counter::COMMITS.to_owned(), (all - own as f64) / times as f64);
         }
-        let syncs = sync_counter(&c.version, self.instance.ledger.flush()).and_then(|name| counters.get(name).copied());
+        let name = sync_counter(&c.version, self.instance.ledger.flush(), self.instance.log_writes_sync);
+        let syncs = name.ok().and_then(|name| counters.get(name).copied());
         counters.extend(syncs.map(|syncs| (counter::REDO_SYNCS.to_owned(), syncs)));
         Ok(counters)
     }
@@ -152,9 +158,10 @@ impl Observation for Mysql {
             let why = format!("{product} writes its redo log files in a circle: there is no next one");
             absent.extend(column::SWITCHES.map(|id| (id, why.clone())));
         }
-        if self.instances().iter().any(|i| sync_counter(&i.version, i.ledger.flush()).is_none()) {
-            absent.push((column::REDO_SYNC_WRITES_PER_S, UNCOUNTED_SYNCS.to_owned()));
-            absent.push((column::COMMITS_PER_REDO_SYNC, UNCOUNTED_SYNCS.to_owned()));
+        let uncounted = |i: &MysqlInstance| sync_counter(&i.version, i.ledger.flush(), i.log_writes_sync).err();
+        if let Some(why) = self.instances().iter().find_map(uncounted) {
+            absent.push((column::REDO_SYNC_WRITES_PER_S, why.to_owned()));
+            absent.push((column::COMMITS_PER_REDO_SYNC, why.to_owned()));
         }
         if !self.instances().iter().all(|i| i.local) {
             let cloud = self.first().cloud;
@@ -240,6 +247,19 @@ fn sum(all: &[Counters]) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn syncs_are_counted_unless_each_write_is_one() {
+        for (version, flush, writes_sync, counter) in [
+            ("8.0.36", 1, false, Some("Innodb_os_log_fsyncs")),
+            ("8.0.36", 1, true, None),
+            ("10.6.5-MariaDB", 1, true, None),
+            ("10.11.6-MariaDB", 1, true, Some("Innodb_log_writes")),
+            ("10.11.6-MariaDB", 2, false, None),
+        ] {
+            assert_eq!(sync_counter(&Version::parse(version), flush, writes_sync).ok(), counter, "{version} {flush}");
+        }
+    }
 
     #[test]
     fn only_what_all_servers_count_is_added_up() {

@@ -56,8 +56,11 @@ impl Connection {
         }
     }
 
-    /// Encrypts the stream with `f`.
+    /// Encrypts the stream with `f`. Bytes that came before would be read as if they were encrypted: they are an error.
     pub(super) fn encrypt(&mut self, f: impl FnOnce(Socket) -> Result<Stream, TargetError>) -> Result<(), TargetError> {
+        if self.input.start != self.input.end {
+            return Err(self.protocol_error("unencrypted bytes before encryption"));
+        }
         if let Stream::Plain(socket) = &self.stream {
             self.stream = f(socket.clone())?;
         }
@@ -365,5 +368,23 @@ impl Connection {
         self.put_execute(statement, args);
         self.send()?;
         self.read_answer(statement.columns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn bytes_before_encryption_are_an_error() {
+        for more in [0, 1] {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            theirs.write_all(&[1, 0, 0, 0, 10, 0][..5 + more]).unwrap();
+            let mut c = Connection::new(Stream::unix(ours), "here".to_owned());
+            assert_eq!(c.packet().unwrap(), [10]);
+            assert_eq!(c.encrypt(|socket| Ok(Stream::Plain(socket))).is_ok(), more == 0);
+        }
     }
 }

@@ -96,6 +96,14 @@ impl Config {
             timeout.parse().map_err(|_| format!("connect_timeout '{timeout}' is not a number of seconds"))?;
         let port = take("port").map_or(Ok(5432), |port| url::port(&port))?;
         let socket = Path::new(&host).join(format!(".s.PGSQL.{port}"));
+        let sslrootcert = take("sslrootcert");
+        let is_system = sslrootcert.as_deref() == Some("system");
+        let usual = if is_system { SslMode::VerifyName } else { SslMode::Prefer };
+        let sslmode = take("sslmode").map_or(Ok(usual), |mode| choice("sslmode", &mode, &SSL_MODES))?;
+        // As libpq from 16 on: a public authority signs for anyone who has a host name.
+        if is_system && sslmode != SslMode::VerifyName {
+            return Err("sslrootcert=system checks nothing with a weaker sslmode: write sslmode=verify-full".into());
+        }
         Ok(Config {
             address: if host.starts_with('/') { Address::Unix(socket) } else { Address::Tcp(host, port) },
             port,
@@ -103,8 +111,8 @@ impl Config {
             user,
             password: take("password").map(Secret::new),
             passfile: take("passfile").map(PathBuf::from).or_else(|| Some(Path::new(&home?).join(".pgpass"))),
-            sslmode: take("sslmode").map_or(Ok(SslMode::Prefer), |mode| choice("sslmode", &mode, &SSL_MODES))?,
-            sslrootcert: take("sslrootcert"),
+            sslmode,
+            sslrootcert,
             // 0 means `for ever` to libpq; here it means one hour, so that an unattended run ends.
             connect_timeout: Duration::from_secs(if seconds == 0 { 3600 } else { seconds.min(3600) }),
             options: take("options"),
@@ -151,5 +159,10 @@ mod tests {
         let url = "postgres://ann@h:6543/d?sslmode=verify-full&connect_timeout=3";
         let c = Config::parse(url, &|_| None).unwrap();
         assert_eq!((c.port, c.sslmode, c.connect_timeout), (6543, SslMode::VerifyName, Duration::from_secs(3)));
+        let mode = |of: &str| {
+            let env = |name: &str| (name == "PGSSLROOTCERT").then(|| of.to_owned());
+            Config::parse("postgres://ann@h/d", &env).unwrap().sslmode
+        };
+        assert_eq!((mode("system"), mode("/ca.pem")), (SslMode::VerifyName, SslMode::Prefer));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -219,7 +218,9 @@ impl Endpoint {
 
     fn stream(&self, mode: SslMode, handshake_failed: &mut bool) -> Result<Stream, TargetError> {
         match &self.config.address {
-            Address::Unix(path) => UnixStream::connect(path).map(Stream::unix).map_err(|e| no_socket(path, &e)),
+            Address::Unix(path) => {
+                Stream::connect_unix(path, self.config.connect_timeout).map_err(|e| no_socket(path, &e))
+            }
             Address::Tcp(host, port) => {
                 let mut tcp = self.peer().connect(host, *port, self.config.connect_timeout)?;
                 let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else {
@@ -523,6 +524,7 @@ fn no_socket(path: &Path, e: &io::Error) -> TargetError {
             format!("the socket '{shown}' exists, but no server answers: start the server")
         }
         io::ErrorKind::PermissionDenied => format!("this user has no permission for the socket '{shown}'"),
+        io::ErrorKind::WouldBlock => format!("no answer in time at the socket '{shown}': is the server stopped?"),
         _ => format!("the socket '{shown}' cannot be used: {e}"),
     };
     TargetError::Unreachable(what)

@@ -143,6 +143,18 @@ mod tests {
     }
 
     #[test]
+    fn wait_events_are_known_in_the_spelling_of_each_version() {
+        let waits = &KNOWLEDGE.waits;
+        for (events, names) in [
+            (&waits.buffer, ["IPC:BufferIO", "IPC:BufferIo"]),
+            (&waits.lock, ["IPC:ProcArrayGroupUpdate", "IPC:ProcarrayGroupUpdate"]),
+            (&waits.log_sync, ["IO:WALSync", "IO:WalSync"]),
+        ] {
+            assert!(names.iter().all(|name| events.has(name)), "{names:?}");
+        }
+    }
+
+    #[test]
     fn every_source_is_read_by_the_query() {
         KNOWLEDGE.checked(|file| &file.counters);
         for major in 14..=19 {

@@ -18,6 +18,9 @@ use crate::request::OpenRequest;
 
 /// `PRAGMA application_id` of loadline's databases: "load" in ASCII.
 const APPLICATION_ID: i64 = 0x6c6f_6164;
+/// The query of a table or view that is not loadline's; NULL if there is none.
+const FOREIGN: &str = "SELECT min(name) FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT GLOB 'loadline_*' \
+     AND name NOT GLOB 'sqlite_*'";
 
 /// loadline's default of a setting on a machine with `memory_bytes`. Every session has a cache of its own, which takes memory
 /// only as it fills: those of 16 jobs are an eighth of the memory, as the shared caches of private servers are.
@@ -46,9 +49,8 @@ impl Connector {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
         db.busy_handler(Some(wait_for_writer)).map_err(unreachable)?;
-        let objects: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |r| r.get(0)).map_err(|e| match e
-            .sqlite_error_code()
-        {
+        let foreign = db.query_row(FOREIGN, [], |r| r.get::<_, Option<String>>(0));
+        let foreign = foreign.map_err(|e| match e.sqlite_error_code() {
             Some(rusqlite::ErrorCode::NotADatabase) => {
                 TargetError::Refused(format!("{} is not a database: give the name of a new file", path.display()))
             }
@@ -56,9 +58,11 @@ impl Connector {
             _ => unreachable(e),
         })?;
         let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
-        if known != APPLICATION_ID && objects > 0 {
+        // A new file has no pages. One with pages and no tables would be removed after the run, so it is refused too.
+        if foreign.is_some() || known != APPLICATION_ID && pragma(&db, "page_count")? != "0" {
+            let what = foreign.map_or("a database".to_owned(), |name| format!("'{name}'"));
             return Err(TargetError::Refused(format!(
-                "{} contains a database that loadline did not create: give the name of a new file",
+                "{} contains {what} that loadline did not create: give the name of a new file",
                 path.display()
             )));
         }

@@ -80,6 +80,19 @@ fn files_are_read_as_their_figures_and_refused_at_their_line() {
 }
 
 #[test]
+fn throughput_is_with_the_time_to_connect_if_that_makes_a_difference() {
+    let printed = "tps = 14699.397325 (without initial connection time)";
+    let seen = |including: &str| {
+        let two = format!("tps = {including} (including connections establishing)\n{printed}");
+        let test = test_of(Tool::Pgbench, &contents("pgbench-select.txt").replace(printed, &two));
+        let is_noted = test.record.notes.iter().any(|note| note.to_string().contains("14699.397325 tps"));
+        (figure(&test, TX_PER_S), figure(&test, ELAPSED_S), is_noted)
+    };
+    assert_eq!(seen("50.0"), (50.0, 2.0, true));
+    assert_eq!(seen("14600.0"), (14699.397325, 100.0 / 14699.397325, false));
+}
+
+#[test]
 fn logs_of_all_threads_give_the_percentiles() {
     let test = one(Tool::Pgbench, &["pgbench-tries.txt", "pgbench-tries.32652", "pgbench-tries.32652.1"]);
     let texts = contents("pgbench-tries.32652") + &contents("pgbench-tries.32652.1");

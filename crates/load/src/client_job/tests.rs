@@ -225,6 +225,12 @@ fn open_loop_below_capacity_keeps_the_rate() {
 }
 
 #[test]
+fn a_job_whose_next_transaction_is_due_after_the_window_ran_through_it() {
+    let (result, _, schedule) = run_for(&mut engine(), 50, 200, Some(0.01));
+    assert!(result.ran_through(&schedule) && result.total == 1 && result.behind_ns == 0, "{result:?} {schedule:?}");
+}
+
+#[test]
 fn think_times_fill_the_rest_of_the_window_and_change_no_key() {
     let mut session = engine();
     let (result, tally, schedule) =

@@ -176,12 +176,19 @@ fn load_line(sides: &[PlatformRun<'_>], workload: &str, width: f64) -> Option<Ch
     svg::Chart { unnamed, width, ..chart }.drawn()
 }
 
+/// Numbers of the tests of `sweeps` that no figure includes, because better ones of the same point exist.
+pub(super) fn set_aside(sweeps: &[Sweep]) -> BTreeSet<u32> {
+    sweeps.iter().flat_map(|s| &s.points).flat_map(|p| &p.set_aside).map(|aside| aside.test).collect()
+}
+
 /// How transaction times spread over jobs, and what sessions waited for, for each platform with several numbers of jobs.
 fn spread_and_waits(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Chart> {
     let mut charts = Vec::new();
     for side in sides {
-        let usable = |r: &&TestRecord| r.is_usable() && r.workload == workload && r.swept().is_none();
-        let tests: Vec<&TestRecord> = side.run.records.iter().filter(usable).collect();
+        let aside = set_aside(&side.sweeps);
+        let counts = |r: &&TestRecord| r.is_usable() && !aside.contains(&r.test);
+        let is_over_jobs = |r: &&TestRecord| r.workload == workload && r.swept().is_none();
+        let tests: Vec<&TestRecord> = side.run.records.iter().filter(counts).filter(is_over_jobs).collect();
         // Tests of other kinds are not one sweep: drivers, nodes, rates.
         let alike = tests.windows(2).all(|pair| (pair[0].driver, pair[0].nodes) == (pair[1].driver, pair[1].nodes));
         let open = tests.iter().any(|r| r.figure(RESPONSE).is_some());

@@ -2,6 +2,7 @@
 
 use loadline_analyze::kpi::time_in_checkpoint;
 use loadline_analyze::{BoundBy, LoadLine, NotKey, Saturation, Sweep, SweepPoint, bound_of_sweep};
+use loadline_model::format::ABSENT;
 use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
@@ -121,6 +122,7 @@ fn growth(sweep: &Sweep) -> String {
             format!("still rising at {} (+{growth_pct:.1} % over {previous_jobs})", at(jobs))
         }
         Saturation::Rising { jobs, .. } => format!("still rising at {}", at(jobs)),
+        Saturation::RateGiven => format!("{ABSENT}: the rate was given"),
         Saturation::Unknown if sweep.over_jobs() => "unknown: fewer than two job counts".to_owned(),
         Saturation::Unknown => "unknown: fewer than two values".to_owned(),
     }

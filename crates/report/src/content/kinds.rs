@@ -8,7 +8,7 @@ use loadline_model::TestRecord;
 use loadline_model::format::{counted, duration_ns, number, whole};
 use loadline_model::record::KindFigures;
 
-use super::wait_profiles::by_place;
+use super::wait_profiles::Place;
 use crate::RunData;
 use crate::bars::{Bars, Height};
 use crate::doc::{Block, Cell as TableCell, Chart, Notes, Table};
@@ -72,11 +72,9 @@ type Line<'a> = (&'a TestRecord, &'a str, &'static Figure, Compared);
 /// Value of a figure of a kind in a test.
 type InTest<'a> = dyn Fn(&TestRecord) -> Option<f64> + 'a;
 
-/// The figures of each kind in two runs, at the places at which both have valid tests.
-pub(crate) fn of_runs(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
-    let (a, b) = (by_place(a), by_place(b));
-    let both = a.iter().filter_map(|(at, x)| Some((x, &b.iter().find(|(other, _)| other == at)?.1)));
-    let lines = both.flat_map(|(x, y)| {
+/// The figures of each kind in two runs, at the `places` that are compared.
+pub(crate) fn of_runs(places: &[Place<'_>]) -> Option<Table> {
+    let lines = places.iter().flat_map(|[x, y]| {
         lines(x, |figure| {
             let [a, b] =
                 [x, y].map(|tests| Estimate::from_values(&tests.iter().filter_map(|r| figure(r)).collect::<Vec<_>>()));
@@ -160,7 +158,7 @@ mod tests {
         let a = test(&[("small", 80.0, 1.0), ("large", 20.0, 9.0)]);
         let [b, c] = [18.0, 18.2].map(|ms| test(&[("large", 10.0, ms), ("new", 1.0, 1.0)]));
         let cells = |b: &[&TestRecord]| -> Vec<Vec<String>> {
-            let table = of_runs(&[&a, &a], b).unwrap();
+            let table = of_runs(&[[vec![&a, &a], b.to_vec()]]).unwrap();
             table.rows.iter().map(|r| r.cells.iter().map(|c| c.text.clone()).collect()).collect()
         };
         let one = cells(&[&b]);
@@ -170,6 +168,7 @@ mod tests {
         assert!(!one[1][8].contains('–') || one[1][8].len() < 4, "{one:?}");
         let two = cells(&[&b, &c]);
         assert!(two[1][8].contains(" – "), "{two:?}");
-        assert!(of_runs(&[&a], &[&test(&[])]).is_none() && chart(&test(&[])).is_none() && chart(&a).is_some());
+        let none = test(&[]);
+        assert!(of_runs(&[[vec![&a], vec![&none]]]).is_none() && chart(&none).is_none() && chart(&a).is_some());
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use loadline_analyze::stats::{self, Estimate, Interval};
+use loadline_analyze::sweeps;
 use loadline_model::format::{counted, number, whole};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS, NodeFigures};
@@ -11,6 +12,7 @@ use loadline_model::snapshot::counter;
 use loadline_model::{TestRecord, column};
 use minijinja::{Value, context};
 
+use super::charts::set_aside;
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::spec::TableSpec;
@@ -43,7 +45,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         let records = over_jobs(run);
         if let Some(table) = table(run) {
             let paused: Vec<_> = paused(&records).into_iter().collect();
-            blocks.push(Block::List { items: items("nodes-say", context! { peaks => peaks(&records), paused }) });
+            blocks.push(Block::List { items: items("nodes-say", context! { peaks => peaks(run), paused }) });
             blocks.push(Block::Table(table));
             let TargetInfo { nodes, local, .. } = run.manifest.target;
             blocks.push(Block::para(prose("nodes", context! { nodes, local })));
@@ -56,8 +58,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
 
 /// A row for each workload, number of nodes and jobs; `None` if all tests were of one node.
 pub(crate) fn table(run: &RunData) -> Option<Table> {
-    let records = over_jobs(run);
-    records.iter().any(|r| r.nodes > 1).then(|| scaling(&records))
+    over_jobs(run).iter().any(|r| r.nodes > 1).then(|| scaling(run))
 }
 
 /// The tests of a sweep over nodes that are not refused: those of a single job are none.
@@ -100,9 +101,9 @@ fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
 }
 
 /// The highest throughput of each workload on each number of nodes, against that of the fewest.
-fn peaks(records: &[&TestRecord]) -> Vec<Value> {
+fn peaks(run: &RunData) -> Vec<Value> {
     let mut out = Vec::new();
-    for (workload, groups) in grouped(groups(records), |group| group[0].workload.as_str()) {
+    for (workload, groups) in grouped(groups(run), |group| group[0].workload.as_str()) {
         let mut best: BTreeMap<u32, (f64, u32)> = BTreeMap::new();
         for (group, tps) in groups.iter().filter_map(|group| Some((group[0], estimate(group)?.mean))) {
             let best = best.entry(group.nodes).or_insert((tps, group.jobs));
@@ -132,14 +133,16 @@ fn paused<'a>(records: &[&'a TestRecord]) -> Option<(f64, u32, &'a str, u32, usi
     paused.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(pct, ..)| *pct >= PAUSED)
 }
 
-/// The valid tests of each workload, number of nodes and jobs.
-fn groups<'a>(records: &[&'a TestRecord]) -> Vec<Vec<&'a TestRecord>> {
+/// The tests of each workload, number of nodes and jobs, without those that are set aside.
+fn groups<'a>(run: &'a RunData) -> Vec<Vec<&'a TestRecord>> {
+    let aside = set_aside(&sweeps(&run.records));
+    let counting = over_jobs(run).into_iter().filter(|r| !aside.contains(&r.test));
     let same = |r: &&'a TestRecord| (&r.workload, r.driver, r.nodes, r.jobs, &r.parameters);
-    grouped(records.iter().copied(), same).into_iter().map(|(_, group)| group).collect()
+    grouped(counting, same).into_iter().map(|(_, group)| group).collect()
 }
 
-fn scaling(records: &[&TestRecord]) -> Table {
-    let mut groups = groups(records);
+fn scaling(run: &RunData) -> Table {
+    let mut groups = groups(run);
     groups.sort_by_key(|g| (g[0].workload.clone(), g[0].nodes, g[0].jobs, g[0].test));
     // Of one node with as many jobs as each node has here.
     let base = |b: &TestRecord| {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::paired::percent as confidence;
 use loadline_analyze::stats::mean;
-use loadline_analyze::variants::{Compared, Curves, Row as Figure, compare, curves};
+use loadline_analyze::variants::{Cell, Compared, Curves, Row as Figure, compare, curves};
 use loadline_model::CheckId;
 use loadline_model::format::{counted, whole};
 use loadline_model::manifest::VariantFound;
@@ -17,6 +17,7 @@ use minijinja::{Value, context};
 use super::ratios::{Shown, chart, table};
 use super::sizes;
 use super::stop;
+use super::wait_profiles::Place;
 use super::{kinds, wait_profiles};
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
@@ -88,6 +89,20 @@ fn forced<'a>(records: impl Iterator<Item = &'a TestRecord>) -> BTreeSet<(Letter
     records.filter_map(|r| Some((r.arm()?, Option::from(r.forced.clone())?))).collect()
 }
 
+/// Means of `column` over the windows of both variants in the valid pairs of `row`.
+fn means_of(row: &Figure<'_>, column: &Column) -> Option<[f64; 2]> {
+    let pairs = row.cell.pairs_of(column);
+    let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().filter_map(|pair| pair.a.zip(pair.b)).unzip();
+    Some([mean(&a)?, mean(&b)?])
+}
+
+/// The windows of both variants in the valid pairs of `cell`.
+fn in_pairs<'a>(cell: &Cell<'a>) -> Place<'a> {
+    let valid = cell.pairs.iter().flatten().filter(|pair| pair.iter().all(|r| r.is_usable()));
+    let (a, b): (Vec<_>, Vec<_>) = valid.map(|[a, b]| (*a, *b)).unzip();
+    [a, b]
+}
+
 impl RunOfVariants<'_> {
     /// The answer in a sentence for each main figure, what an arm has that no platform should have, what did not fall into both
     /// arms alike, and how many figures were judged together.
@@ -136,7 +151,7 @@ impl RunOfVariants<'_> {
     /// How much redo a transaction is in each arm, where it differs by a tenth or more: often why one is faster.
     fn other_redo(&self) -> Vec<Value> {
         let differing = |row: &Figure<'_>| {
-            let kib = self.means_of(row, column::REDO_KIB_PER_TX)?;
+            let kib = means_of(row, column::REDO_KIB_PER_TX)?;
             let (less, more) = (kib[0].min(kib[1]), kib[0].max(kib[1]));
             let differs = more > LEAST_REDO_KIB && more >= less * 1.1;
             differs.then(|| context! { place => self.named(row), arm => row.cell.other(), kib })
@@ -149,7 +164,7 @@ impl RunOfVariants<'_> {
         let mut found = Vec::new();
         for (name, about) in ABOUT {
             for row in self.main().filter(|row| self.differ(name, row.cell.other())) {
-                let Some([a, b]) = self.means_of(row, about) else { continue };
+                let Some([a, b]) = means_of(row, about) else { continue };
                 let of_redo = about == column::REDO_KIB_PER_TX;
                 let is_same = if of_redo { a.max(b) <= a.min(b) * 1.01 } else { a.max(b) < LEAST_READS_PER_S };
                 if is_same {
@@ -169,15 +184,6 @@ impl RunOfVariants<'_> {
         let found = |n: usize| self.found.get(n).and_then(|found| value(&found.target.settings));
         let given = |n: usize| self.paired.variants.get(n).and_then(|variant| value(&variant.settings));
         found(0) != found(arm.index()) || given(0) != given(arm.index())
-    }
-
-    /// Means of `column` over the valid windows of both variants of `row`.
-    fn means_of(&self, row: &Figure<'_>, column: &Column) -> Option<[f64; 2]> {
-        let [a, b] = [Letter::A, row.cell.other()].map(|arm| {
-            let windows = self.of_row(row).filter(|r| r.is_usable() && r.arm() == Some(arm));
-            mean(&windows.filter_map(|r| r.figure(column)).collect::<Vec<_>>())
-        });
-        Some([a?, b?])
     }
 
     fn of_row(&self, row: &Figure<'_>) -> impl Iterator<Item = &TestRecord> {
@@ -220,10 +226,11 @@ impl RunOfVariants<'_> {
     /// Times of each kind of transaction of each variant and the first, and what their sessions waited for.
     pub(crate) fn profiles(&self) -> impl Iterator<Item = Table> {
         self.others().flat_map(|other| {
-            let [a, b] = [Letter::A, other].map(|arm| self.windows(arm, other).collect::<Vec<_>>());
-            let cells = self.main().map(|row| &row.cell).filter(|cell| cell.other() == other);
-            let mut tables: Vec<Table> =
-                kinds::of_pairs(cells).into_iter().chain(wait_profiles::table(&a, &b)).collect();
+            let all = self.main().map(|row| &row.cell).chain(self.curves.iter().map(|curves| &curves.cell));
+            let cells: Vec<&Cell<'_>> = all.filter(|cell| cell.other() == other).collect();
+            let places: Vec<Place<'_>> = cells.iter().copied().map(in_pairs).collect();
+            let of_kinds = kinds::of_pairs(cells.into_iter());
+            let mut tables: Vec<Table> = of_kinds.into_iter().chain(wait_profiles::table(&places)).collect();
             if self.paired.variants.len() > 2 {
                 tables.iter_mut().for_each(|table| table.caption += &format!(", in {other} beside A"));
             }

@@ -1,6 +1,6 @@
 //! Waits of the sessions of two sides, per transaction: why one is slower.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_model::TestRecord;
@@ -8,7 +8,6 @@ use loadline_model::format::duration_ns;
 
 use crate::doc::Table;
 use crate::spec::TableSpec;
-use crate::words::grouped;
 
 /// Waits shown of a workload and number of jobs: those that differ most.
 const MOST: usize = 4;
@@ -25,22 +24,17 @@ fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
     loadline_analyze::stats::mean(&times)
 }
 
-/// Common parts of tests that are compared.
-pub(super) type Place<'a> = (&'a String, u32, &'a BTreeMap<String, i64>);
+/// The tests of A and those of B that are compared with them.
+pub(crate) type Place<'a> = [Vec<&'a TestRecord>; 2];
 
 /// A wait of a place, with its time per transaction on both sides, ns.
 type Wait<'a> = (&'a TestRecord, &'a str, f64, f64);
 
-pub(super) fn by_place<'a>(side: &[&'a TestRecord]) -> Vec<(Place<'a>, Vec<&'a TestRecord>)> {
-    grouped(side.iter().copied().filter(|r| r.is_usable()), |r| (&r.workload, r.jobs, &r.parameters))
-}
-
-/// A row for each wait whose time per transaction differs, of all places at which both sides have valid tests.
-pub(crate) fn table(a: &[&TestRecord], b: &[&TestRecord]) -> Option<Table> {
+/// A row for each wait whose time per transaction differs, of all `places`.
+pub(crate) fn table(places: &[Place<'_>]) -> Option<Table> {
     let (mut rows, mut more) = (Vec::new(), false);
-    for (at, x) in by_place(a) {
-        let y = by_place(b).into_iter().find(|(other, _)| *other == at).map(|(_, tests)| tests).unwrap_or_default();
-        let found = differing(&x, &y);
+    for [x, y] in places {
+        let found = differing(x, y);
         more |= found.len() > MOST;
         rows.extend(found.into_iter().take(MOST));
     }
@@ -91,22 +85,12 @@ mod tests {
     fn what_differs_most_comes_first_and_what_is_equal_is_left_out() {
         let (a, b) =
             (test(1000.0, &[("CPU", 10), ("IO:Sync", 5)]), test(500.0, &[("CPU", 5), ("IO:Sync", 10), ("Lock:x", 1)]));
-        let table = table(&[&a], &[&b, &b]).unwrap();
+        let table = table(&[[vec![&a], vec![&b, &b]]]).unwrap();
         let cells: Vec<Vec<&str>> =
             table.rows.iter().map(|r| r.cells.iter().map(|c| c.text.as_str()).collect()).collect();
         assert_eq!(cells[0], ["LGWR-LAT1", "1", "IO:Sync", "500.0 µs", "2.00 ms", "+1.50 ms"]);
         assert_eq!(cells[1], ["", "", "Lock:x", "–", "200.0 µs", "+200.0 µs"]);
         assert_eq!(cells.len(), 2, "the CPU is the same per transaction");
         assert_eq!(table.sub, "sampled; those that differ");
-    }
-
-    #[test]
-    fn refused_tests_and_other_work_are_left_out() {
-        let (a, mut b) = (test(1000.0, &[("CPU", 10)]), test(500.0, &[("CPU", 10)]));
-        b.valid = false;
-        assert!(table(&[&a], &[&b]).is_none());
-        b.valid = true;
-        b.jobs = 2;
-        assert!(table(&[&a], &[&b]).is_none());
     }
 }

@@ -181,11 +181,44 @@ fn unequal_work_is_compared_if_told_and_marked() {
     for (others, unequal, counts, marked) in
         [(2, false, [0, 0, 1], false), (2, true, [1, 1, 0], true), (1, true, [1, 1, 0], false)]
     {
-        let runs = [("a", 1), ("b", others)].map(|(run, rows)| twice(run, &json!({"parameters": {"rows": rows}})));
+        let runs = [("a", 1, 10), ("b", others, 40)].map(|(run, rows, sessions)| {
+            let waits = json!({"samples": 10, "sessions": {"IO:Sync": sessions}});
+            twice(run, &json!({"parameters": {"rows": rows}, "waits": waits}))
+        });
         let compared = Compared::new(&runs, Terms { unequal, ..TERMS }, 100).unwrap();
         assert_eq!(compared.counts(), counts, "{others}, {unequal}");
         assert_eq!(words(compared.text()).contains(mark), marked, "{}", compared.text());
+        let has_waits = words(compared.text()).contains("What the sessions waited for");
+        assert_eq!(has_waits, counts[0] > 0, "{}", compared.text());
     }
+}
+
+#[test]
+fn waits_of_disturbed_tests_do_not_count_beside_those_of_valid_ones() {
+    let with = |run: &str, sessions: u32| {
+        let mut run = twice(run, &json!({"waits": {"samples": 10, "sessions": {"IO:Sync": sessions}}}));
+        let mut more = TestRecord { test: 3, repetition: 3, ..run.records[0].clone() };
+        more.waits.sessions.insert("IO:Sync".to_owned(), 1000);
+        more.add_check(failed(CheckId::OtherCpu, "busy"));
+        run.records.push(more);
+        run
+    };
+    // One session on 1000 and 1010 tps, and four.
+    assert_says(&words(compared(with("a", 10), with("b", 40)).text()), &["IO:Sync 995.0 µs 3.98 ms"]);
+}
+
+#[test]
+fn the_price_of_a_proxy_is_that_of_valid_pairs() {
+    let mut records = windows(8, 1.0, 0.0);
+    for r in &mut records {
+        r.set(column::COMMIT_LATENCY_MS, if r.arm() == Some(Letter::B) { 1.2 } else { 1.0 });
+    }
+    records[0].add_check(failed(CheckId::Errors, "errors"));
+    records[1].set(column::COMMIT_LATENCY_MS, 50.0);
+    let mut run = run(records, 8, None);
+    run.manifest.plan.paired.as_mut().unwrap().variants[1].via = Some("postgres://proxy".to_owned());
+    let wanted = ["changes by +0.200 ms with 1 job", "| LGWR-LAT1 | 1 | 1.000 | 1.200 | 0.200 (0.200 to 0.200) |"];
+    assert_says(&words(&text(&[run], Format::Markdown)), &wanted);
 }
 
 #[test]

@@ -133,3 +133,22 @@ fn repetitions_over_nodes_have_intervals_and_loads_are_of_rows() {
         ],
     );
 }
+
+#[test]
+fn disturbed_repetitions_over_nodes_do_not_count_beside_valid_ones() {
+    let m = manifest("P", "r1");
+    let mut records = Vec::new();
+    for (count, tps, is_disturbed) in
+        [(1, 1000.0, false), (1, 1010.0, false), (1, 600.0, true), (2, 1800.0, false), (2, 1830.0, false)]
+    {
+        let number = records.len() as u32 + 1;
+        let mut r = record(&m, number, "LGWR-LAT1", count, tps, 1.9);
+        (r.nodes, r.repetition) = (count, number);
+        if is_disturbed {
+            r.add_check(failed(CheckId::OtherCpu, "busy"));
+        }
+        records.push(r);
+    }
+    let said = sections(&[made(m, records)], &["Tests over nodes"]);
+    assert_says(&said, &["| LGWR-LAT1 | 1 | 1 | 1,005 (", "| 1.81 ", "1,005 tps at most on 1 node"]);
+}

@@ -79,3 +79,19 @@ fn the_worst_of_disturbed_tests_stands_for_all_and_a_refused_one_is_in_no_figure
     let validity = |n: usize| json(&runs)["runs"][0]["tests"][n]["validity"].as_str().unwrap().to_owned();
     assert_eq!([0, 1, 2].map(validity), ["disturbed", "refused", "valid"]);
 }
+
+#[test]
+fn charts_of_waits_leave_disturbed_tests_out_beside_valid_ones() {
+    let chart = |run: &RunData| {
+        let html = text(std::slice::from_ref(run), Format::Html);
+        let of_waits = html.split("<svg").find(|svg| svg.contains("LGWR-LAT1: what sessions did\""));
+        of_waits.unwrap().split("</svg>").next().unwrap().to_owned()
+    };
+    let mut run = disturbed(&[]);
+    let before = chart(&run);
+    let mut more = TestRecord { test: 99, repetition: 2, ..run.records[0].clone() };
+    more.waits.sessions.values_mut().for_each(|n| *n *= 9);
+    more.add_check(failed(CheckId::OtherCpu, "busy"));
+    run.records.push(more);
+    assert_eq!(chart(&run), before);
+}

@@ -2,7 +2,7 @@
 
 use loadline_model::CheckId;
 use loadline_report::{Format, Options, Prices, RunData, redact, render};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::*;
 
@@ -94,6 +94,23 @@ fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
     assert_says(&page(&runs, &list, Format::Text), &said);
     let json: Value = serde_json::from_str(&with(&runs, Format::Json, &options(Some(&list), None))).unwrap();
     assert_eq!(json["summary"]["prices"], Value::from(all));
+}
+
+#[test]
+fn a_given_throughput_has_no_figure_for_the_price_and_no_growth() {
+    let mut runs = two_platforms();
+    runs.iter_mut().for_each(|run| change(run, "LGWR-LAT1", &json!({"rate_tps": 500})));
+    let list = format!("{ONCE}{BY_HOUR}");
+    let all = rows(&runs, "prices", Some(&list));
+    let given: Vec<&Value> = all.iter().filter(|row| row["workload"] == "LGWR-LAT1").collect();
+    assert_eq!(given.len(), 2);
+    for row in given {
+        assert!(row["rate_per_1000"].is_null() && row["throughput_for_price_factor"].is_null(), "{row}");
+        assert_says(row["remark"].as_str().unwrap(), &["throughput was given"]);
+    }
+    let said = ["throughput was given", "| –: the rate was given |"];
+    assert_says(&page(&runs, &list, Format::Markdown), &said);
+    assert_eq!(json(&runs)["summary"]["sweeps"][0]["saturation"], "rate-given");
 }
 
 #[test]

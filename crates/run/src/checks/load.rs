@@ -82,7 +82,8 @@ pub(crate) fn rate(e: &Evidence<'_>) -> Verdict {
         let done = jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
         let got = done / e.measured.schedule.window_s();
         let behind = jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
-        kept &= got >= asked * 0.98;
+        // One more may be in progress at the window's end than at its start.
+        kept &= done + 1.0 >= asked * 0.98 * e.measured.schedule.window_s();
         said.push(format!(
             "{got:.1} tps of {asked:.1} asked for; at the window end the slowest job was {:.1} ms behind its schedule",
             behind as f64 / 1e6

@@ -68,7 +68,7 @@ fn rates(e: &Evidence<'_>, out: &mut Test) {
     ] {
         set(id, both(time, times).map(|(ns, n)| ns / n / 1e3));
     }
-    set(column::REDO_SYNCS, e.grown(counter::REDO_SYNCS));
+    set(column::REDO_SYNCS, counters.and_then(|w| w.in_window(counter::REDO_SYNCS)));
 }
 
 /// Blocks, undo and old rows per transaction that the jobs completed.

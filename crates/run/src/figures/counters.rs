@@ -124,6 +124,13 @@ impl<'a> Counters<'a> {
         self.open.delta(self.close, name)
     }
 
+    /// Growth in the window: of a server that counts late, at the rate of the window.
+    pub(crate) fn in_window(&self, name: &str) -> Option<f64> {
+        let [open, close] = self.on_time;
+        let share = if self.whole.is_some() { open.seconds_until(close) / self.seconds } else { 1.0 };
+        self.grown(name).map(|n| n * share)
+    }
+
     pub(crate) fn rate(&self, name: &str) -> Option<f64> {
         self.grown(name).map(|d| d / self.seconds)
     }

@@ -40,14 +40,16 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     if not_comparable.is_none() {
         let commits = c.grown(counter::COMMITS);
         let syncs = c.grown(counter::REDO_SYNCS).filter(|s| *s > 0.0);
-        let [open, close] = c.on_time;
-        let scaled = commits.map(|n| n / c.seconds * open.seconds_until(close));
-        set(column::COMMITS_DATABASE, if c.whole.is_some() { scaled } else { commits });
+        set(column::COMMITS_DATABASE, c.in_window(counter::COMMITS));
+        // What only reads needs no sync. Whether a script's commits write is not known.
+        let writing = if e.merged().scripted.is_some() { 1.0 } else { e.writing_share() };
         // If the database does not count its commits, use the jobs' count.
-        set(
-            column::COMMITS_PER_REDO_SYNC,
-            syncs.map(|syncs| commits.unwrap_or(tps * e.merged().commits_per_tx() * c.seconds) / syncs),
-        );
+        let commits = commits.unwrap_or(tps * e.merged().commits_per_tx() * c.seconds) * writing;
+        if writing > 0.0 {
+            set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits / syncs));
+        } else {
+            out.set_absent(column::COMMITS_PER_REDO_SYNC, "its transactions only read: their commits need no sync");
+        }
     }
     match c.both(counter::FLASH_WRITES, counter::WRITES) {
         Some((flash, all)) if all > 0.0 && flash <= all => out.set(FLASH, flash / all * 100.0),

@@ -318,6 +318,7 @@ fn by_size(seen: Vec<Vec<Sample>>) -> (Vec<SizePoint>, u64) {
     (points, outliers)
 }
 
+/// The upper of the two in the middle: being one of the values, it never makes outliers of all.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()

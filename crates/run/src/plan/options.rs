@@ -183,7 +183,7 @@ options! {
         /// How it is loaded.
         load: LoadOptions ["resume"] {
             /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
-            jobs: JobsSpec [value_name = "LIST|auto", value_parser = jobs];
+            jobs: JobsSpec [value_name = "LIST|auto", allow_hyphen_values = true, value_parser = jobs];
             /// Length of the measured window of each test, e.g. 30s or 5m (without a unit: s) [default: that of the plan, else 4s]
             duration: TimeSpec [value_name = "TIME", allow_hyphen_values = true] = (DEFAULT_DURATION_S, "0.2 s", "24 h");
             /// Time under load before the window starts, e.g. 500ms or 10s (without a unit: s), or auto: until throughput is steady,
@@ -194,12 +194,12 @@ options! {
                 = (DEFAULT_MAX_WARMUP_S, "0.2 s", "1 h");
             /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
             /// of the plan, else 1]
-            repeat: u32 [value_name = "N", value_parser = whole::<u32>] = (1, "1", "1000");
+            repeat: u32 [value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>] = (1, "1", "1000");
             /// Where the load is generated [default: that of the plan, else database where the target can, else client]
             driver: Driver [value_parser = driver()];
             /// Open loop: transactions started per second over all jobs, whether or not earlier ones have ended, or auto: the highest rate
             /// that meets --p99, --p95 or --latency, found with 16 looks (see docs/load.md)
-            rate: RateSpec [value_name = "TPS|auto", value_parser = rate, help_heading = LOAD];
+            rate: RateSpec [value_name = "TPS|auto", allow_hyphen_values = true, value_parser = rate, help_heading = LOAD];
             /// With --rate auto, the longest 99th percentile of the response times, with its unit, e.g. 5ms
             p99: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD];
             /// With --rate auto, the longest 95th percentile of the response times
@@ -223,7 +223,7 @@ options! {
         data: DataOptions ["resume"] {
             /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: that of the plan, else 128MiB].
             /// The sizes of other tables are parameters of their workloads
-            size: String [value_name = "SIZE"] = (DEFAULT_SIZE_BYTES, "1 MiB", "8 TiB");
+            size: String [value_name = "SIZE", allow_hyphen_values = true] = (DEFAULT_SIZE_BYTES, "1 MiB", "8 TiB");
             /// Leave the data set on the target after the run, for the next one [default: removed]
             keep_data: bool [num_args = 0, default_missing_value = "true"];
             /// Drop an existing data set and load it again
@@ -235,7 +235,7 @@ options! {
             payload_duplicates: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = DATA] where ("0", "100%");
             /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else
             /// one drawn for each run]
-            seed: u64 [value_name = "N", value_parser = whole::<u64>];
+            seed: u64 [value_name = "N", allow_hyphen_values = true, value_parser = whole::<u64>];
         }
         /// Proofs of figures.
         proof: ProofOptions ["resume"] {
@@ -243,7 +243,7 @@ options! {
             platform: String [value_name = "NAME"];
             /// Latency that must be met at the load line, with its unit, e.g. 5ms [default: that of the plan, else none: the load line is
             /// then the load with the highest throughput / latency]
-            latency_objective: TimeSpec [value_name = "TIME"];
+            latency_objective: TimeSpec [value_name = "TIME", allow_hyphen_values = true];
             /// Most time to wait for a quiet machine and for second tries of tests that others disturbed, as a share of the time of the
             /// plan; 0: none (see docs/truth.md)
             /// [default: that of the plan, else 30%]
@@ -285,14 +285,14 @@ options! {
         /// How many pairs of windows are measured, of two arms or of levels.
         PairOptions ["resume"] {
             /// Pairs of windows per workload and job count; with --precision, the most [default: 16; with --precision 200]
-            pairs: u32 [value_name = "N", value_parser = whole::<u32>] where ("1", "10000");
+            pairs: u32 [value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>] where ("1", "10000");
         }
         /// Demands on a comparison of two arms.
         PrecisionOptions ["resume"] {
             /// Measure until the interval of the ratio is this narrow, e.g. 2%, looking at numbers of pairs that are set before
-            precision: ShareSpec [value_name = "PERCENT"] where ("0.01%", "50%");
+            precision: ShareSpec [value_name = "PERCENT", allow_hyphen_values = true] where ("0.01%", "50%");
             /// Difference up to which the arms are called equivalent [default: 2%]
-            equivalence: ShareSpec [value_name = "PERCENT"] = (DEFAULT_EQUIVALENCE, "0.01%", "50%");
+            equivalence: ShareSpec [value_name = "PERCENT", allow_hyphen_values = true] = (DEFAULT_EQUIVALENCE, "0.01%", "50%");
         }
         /// Proxies and poolers.
         ViaOptions [""; 0] {

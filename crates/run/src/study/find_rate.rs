@@ -55,7 +55,7 @@ impl PlannedTest<'_> {
         if let Some(searched) = first.and_then(|r| Searched::of_test(r, objective)) {
             return Ok(Some(searched));
         }
-        let objective_ns = objective.ns as f64;
+        let (objective_ns, window_s) = (objective.ns as f64, context.manifest.plan.duration_s);
         let (mut disturbed, mut number_of) = (0, 0..);
         let mut look = |jobs, rate| {
             let look = self.look_once(context, objective, number_of.next().unwrap_or_default(), (jobs, rate))?;
@@ -73,9 +73,11 @@ impl PlannedTest<'_> {
         }
         let full = look(self.position.jobs, None)?;
         let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
+        // One more transaction may be in progress at the window's end than at its start.
+        let edge_tps = 1.0 / window_s;
         while let Some(rate) = search.next_rate() {
             let look = look(self.position.jobs, Some(rate))?;
-            let kept = look.tps >= rate * KEPT;
+            let kept = look.tps + edge_tps >= rate * KEPT;
             search.add(rate, if kept { objective_ns / look.latency_ns } else { 0.0 });
         }
         let found = search.answer();

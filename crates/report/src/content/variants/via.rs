@@ -1,15 +1,15 @@
 //! Price of a proxy or pooler between jobs and server, and with how many jobs it pays.
 
 use loadline_analyze::kpi::LATENCY;
-use loadline_analyze::paired::Verdict;
-use loadline_analyze::stats::mean;
-use loadline_analyze::variants::Row as Figure;
+use loadline_analyze::paired::{PairedEstimate, Verdict, paired_difference, percent};
+use loadline_analyze::stats::{Interval, mean};
+use loadline_analyze::variants::{ERROR, Row as Figure};
 use loadline_model::format::number;
 use loadline_model::variant::Letter;
 use loadline_model::{Column, column};
 use minijinja::{Value, context};
 
-use super::RunOfVariants;
+use super::{RunOfVariants, means_of};
 use crate::doc::{Cell, Notes, Table};
 use crate::spec::TableSpec;
 use crate::words::grouped;
@@ -35,6 +35,17 @@ impl RunOfVariants<'_> {
         mean(&known).ok_or_else(|| why().unwrap_or_else(|| "no window is valid".to_owned()))
     }
 
+    /// Share of runs in which an interval misses, as of a ratio: the looks of a run that may stop early share it.
+    fn error(&self) -> f64 {
+        ERROR / self.paired.looks.len().max(1) as f64
+    }
+
+    /// Time that the way of `row` adds to `column`, ms.
+    fn added(&self, row: &Figure<'_>, column: &Column) -> Option<PairedEstimate> {
+        let in_ms = if column == P99 { 1e-6 } else { 1.0 };
+        paired_difference(&row.cell.pairs_by(|r| Some(r.figure(column)? * in_ms)), self.error())
+    }
+
     /// Of each proxy and workload: what it adds, and with how many jobs it pays.
     pub(super) fn via_says(&self) -> Vec<Value> {
         let measured = self.through().filter(|row| row.ratio.is_some());
@@ -48,10 +59,7 @@ impl RunOfVariants<'_> {
             let shown_not = at(|v| matches!(v, Verdict::Slower | Verdict::Equivalent));
             let is_above = |from: &u32| rows.iter().all(|row| row.cell.jobs < *from || pays.contains(&row.cell.jobs));
             let from = pays.first().copied().filter(is_above);
-            let added = |row: &Figure<'_>| {
-                let [a, b] = self.means_of(row, LATENCY)?;
-                Some((row.cell.jobs, b - a))
-            };
+            let added = |row: &Figure<'_>| Some((row.cell.jobs, self.added(row, LATENCY)?.value));
             context! {
                 arm, workload, from, pays, not_shown,
                 below => shown_not.iter().rfind(|jobs| from.is_some_and(|from| **jobs < from)),
@@ -69,9 +77,13 @@ impl RunOfVariants<'_> {
     /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.
     pub(super) fn via_table(&self) -> Option<Table> {
         let notes = Notes::default();
-        let ms = |row: &Figure<'_>, column: &Column, of: fn([f64; 2]) -> f64| {
-            let in_ms = if column == P99 { 1e-6 } else { 1.0 };
-            self.means_of(row, column).map(|sides| number(of(sides) * in_ms, 3))
+        let ms = |row: &Figure<'_>, side: usize| means_of(row, LATENCY).map(|sides| number(sides[side], 3));
+        let added = |row: &Figure<'_>, column: &Column| {
+            let found = self.added(row, column);
+            let within = |i: Interval| format!(" ({} to {})", number(i.low, 3), number(i.high, 3));
+            let shown = found.map(|added| number(added.value, 3) + &added.interval.map(within).unwrap_or_default());
+            let why = found.and_then(|added| added.why_no_interval());
+            Cell::from(shown).marked(why.map(|why| notes.mark(&why, column.title)))
         };
         let cpu = |row: &Figure<'_>| match self.proxy_cpu(row) {
             Ok(us) => Cell::from(number(us, 1)),
@@ -83,12 +95,13 @@ impl RunOfVariants<'_> {
             .number("Jobs", "", |row| row.cell.jobs.to_string())
             .text("Arm", |row| row.cell.other().to_string())
             .when(self.paired.variants.len() > 2)
-            .number("Mean", "ms, direct", |row| ms(row, LATENCY, |s| s[0]))
-            .number("Mean", "ms, through", |row| ms(row, LATENCY, |s| s[1]))
-            .number("Mean", "ms, added", |row| ms(row, LATENCY, |s| s[1] - s[0]))
-            .number("p99", "ms, added", |row| ms(row, P99, |s| s[1] - s[0]))
+            .number("Mean", "ms, direct", |row| ms(row, 0))
+            .number("Mean", "ms, through", |row| ms(row, 1))
+            .number("Mean", "ms, added", |row| added(row, LATENCY))
+            .number("p99", "ms, added", |row| added(row, P99))
             .number(CPU.title, CPU.unit, cpu)
             .caption("The price of the way: latency through the proxy beside that of direct sessions")
+            .sub(format!("added: from pairs of windows, with {} % intervals", percent(1.0 - self.error())))
             .notes(&notes)
             .if_rows()
     }
