@@ -244,7 +244,8 @@ fn nothing_ends_by_a_standard_error_that_nobody_reads() {
 fn a_writer_of_another_process_is_named() {
     let dir = results();
     let file = dir.path().join("x.db");
-    let held = "import sqlite3,sys\nc=sqlite3.connect(sys.argv[1],isolation_level=None)\nc.execute('PRAGMA journal_mode=WAL')\n\
+    let held = "import sqlite3,sys\nc=sqlite3.connect(sys.argv[1],isolation_level=None)\n\
+                c.execute('PRAGMA application_id=1819238756')\nc.execute('PRAGMA journal_mode=WAL')\n\
                 c.execute('BEGIN IMMEDIATE')\nprint('held',flush=True)\nsys.stdin.read()";
     let mut other = Command::new("python3");
     other.args(["-c", held, file.to_str().unwrap()]).stdin(Stdio::piped()).stdout(Stdio::piped());
