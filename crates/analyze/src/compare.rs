@@ -91,6 +91,9 @@ pub struct ComparisonRow {
     pub refused: Option<String>,
     /// Remarks on the validity of the comparison, and evidence of equal work that is missing.
     pub caveat: Option<String>,
+    /// Numbers of the tests of both points, if there are factors.
+    #[serde(skip)]
+    pub tests: [Vec<u32>; 2],
 }
 
 /// One workload on one platform against the base platform.
@@ -146,6 +149,10 @@ impl Comparison {
 }
 
 impl ComparisonRow {
+    fn refused(at: ComparedAt, refused: Option<String>) -> ComparisonRow {
+        ComparisonRow { at, factors: Vec::new(), refused, caveat: None, tests: Default::default() }
+    }
+
     pub fn factor(&self, column: &Column) -> Option<&Factor> {
         self.factors.iter().find(|f| f.metric == column)
     }
@@ -263,7 +270,7 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
                 format!("the peak is in {} on '{}' and in {} on '{}'", a.rate, base.label, b.rate, other.label)
             });
             rows.push(match refused {
-                Some(_) => ComparisonRow { at, factors: Vec::new(), refused, caveat: None },
+                Some(_) => ComparisonRow::refused(at, refused),
                 None => setup.row(&metrics, at, pa, pb),
             });
         }

@@ -110,12 +110,12 @@ impl Stream {
         Stream::Plain(Socket::new(socket, true))
     }
 
-    /// Connects to the Unix socket at `path` within `limit`, which also limits writes from then on: at the full queue of a
-    /// stopped server connect(2) would wait for ever.
+    /// Connects to the Unix socket at `path` within `limit`: at the full queue of a stopped server connect(2) would wait for ever.
     pub(crate) fn connect_unix(path: &Path, limit: Duration) -> io::Result<Stream> {
         let file = UnixStream::from(sys::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?);
         file.set_write_timeout(Some(limit))?;
         sys::connect(file.as_raw_fd(), &UnixAddr::new(path)?)?;
+        file.set_write_timeout(None)?;
         Ok(Stream::unix(file))
     }
 

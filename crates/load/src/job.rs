@@ -420,6 +420,7 @@ impl<'a> Books<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn a_failure_that_crosses_the_window_start_takes_no_time_from_other_transactions() {
@@ -430,7 +431,6 @@ mod tests {
         books.completed(&schedule, None, 4_100_000_000, None, 5_100_000_000);
         assert!((books.job.time_in_transactions_ns() - 9e8).abs() < 1.0, "{:?}", books.job);
     }
-    use proptest::prelude::*;
 
     proptest! {
         #[test]

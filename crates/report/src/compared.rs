@@ -8,7 +8,7 @@ use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
 use loadline_analyze::stats::Interval;
 use loadline_analyze::sweep::JOBS;
-use loadline_analyze::{Comparison, Factor, Sweep, SweepPoint};
+use loadline_analyze::{Comparison, Factor};
 use loadline_model::TestRecord;
 use loadline_model::format::counted;
 use loadline_model::manifest::RunState;
@@ -288,23 +288,19 @@ fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
 
 /// Times of each kind of transaction, and what the sessions of both waited for, where the runs are compared.
 fn profiles(sides: &[PlatformRun<'_>], compared: &[Comparison]) -> impl Iterator<Item = Table> {
-    let rows = compared.iter().flat_map(|comparison| comparison.rows.iter().map(move |row| (comparison, row)));
-    let places: Vec<Place<'_>> = rows.filter_map(|(comparison, row)| tests_behind(sides, comparison, row)).collect();
+    let rows = compared.iter().flat_map(|comparison| &comparison.rows);
+    let places: Vec<Place<'_>> = rows.filter_map(|row| tests_behind(sides, row)).collect();
     [kinds::of_runs(&places), wait_profiles::table(&places)].into_iter().flatten()
 }
 
-/// The tests of both sides that count for `row` of `comparison`; `None` if it has no factor.
-fn tests_behind<'a>(sides: &[PlatformRun<'a>], comparison: &Comparison, row: &ComparisonRow) -> Option<Place<'a>> {
-    let (ComparedAt::Jobs(at), Some(factor), [a, b]) = (row.at, row.factors.first(), sides) else { return None };
-    let of_side = |side: &PlatformRun<'a>, mean: f64| -> Option<Vec<&'a TestRecord>> {
-        let Comparison { workload, over, nodes, .. } = comparison;
-        let alike = |s: &&Sweep| s.workload == *workload && s.over == *over && nodes.is_none_or(|n| n == s.nodes);
-        // A run may have several such sweeps, of other drivers or loads: the figure shows which was compared.
-        let is_compared = |p: &&SweepPoint| p.figure(factor.metric).is_some_and(|e| e.mean == mean);
-        let point = side.sweeps.iter().filter(alike).filter_map(|s| s.at(at)).find(is_compared)?;
-        Some(side.run.records.iter().filter(|r| point.tests.contains(&r.test)).collect())
+/// The tests of both sides that count for `row`; `None` if it is not of equal job counts, or has no factor.
+fn tests_behind<'a>(sides: &[PlatformRun<'a>], row: &ComparisonRow) -> Option<Place<'a>> {
+    let (ComparedAt::Jobs(_), false, [a, b]) = (row.at, row.factors.is_empty(), sides) else { return None };
+    let of_side = |side: &PlatformRun<'a>, tests: &[u32]| -> Vec<&'a TestRecord> {
+        side.run.records.iter().filter(|r| tests.contains(&r.test)).collect()
     };
-    Some([of_side(a, factor.base)?, of_side(b, factor.other)?])
+    let [of_a, of_b] = &row.tests;
+    Some([of_side(a, of_a), of_side(b, of_b)])
 }
 
 /// Other changes from the first to the second of `sides`: those that the manifests name, and settings.

@@ -77,7 +77,7 @@ impl Setup<'_> {
             .or_else(|| self.other_source(a, b))
             .or_else(|| unequal.filter(|_| told.is_none()));
         if refused.is_some() {
-            return ComparisonRow { at, factors: Vec::new(), refused, caveat: None };
+            return ComparisonRow::refused(at, refused);
         }
         let factors = metrics.iter().filter_map(|metric| factor(metric, a, b)).collect();
         let all = [
@@ -91,7 +91,8 @@ impl Setup<'_> {
             self.still_rising(at),
         ];
         let caveats: Vec<String> = all.into_iter().flatten().collect();
-        ComparisonRow { at, factors, refused, caveat: (!caveats.is_empty()).then(|| caveats.join("; ")) }
+        let caveat = (!caveats.is_empty()).then(|| caveats.join("; "));
+        ComparisonRow { at, factors, refused, caveat, tests: [a.tests.clone(), b.tests.clone()] }
     }
 
     /// The platform that alone was still rising at its most jobs, which favours the other one at the peaks.

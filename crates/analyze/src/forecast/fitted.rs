@@ -276,7 +276,7 @@ fn one(series: &Series, place: usize, laws: &[Judged; 2], [beyond, between]: [f6
             .into_iter()
             .filter_map(|figure| {
                 let law = FigureLaw::fitted(figure, points)?;
-                let drift = half_width(&law.drifts(growth), 0.0);
+                let drift = half_width(&law.drifts(growth), BETWEEN);
                 Some((figure, (law, drift)))
             })
             .collect(),

@@ -75,6 +75,12 @@ pub(crate) fn littles_law(e: &Evidence<'_>) -> Verdict {
     require(ok, detail)
 }
 
+/// Whether jobs that completed `got` transactions per second in a window of `window_s` kept the rate `asked` for. One more may be in
+/// progress at the window's end than at its start.
+pub(crate) fn keeps_rate(got: f64, asked: f64, window_s: f64) -> bool {
+    got + 1.0 / window_s >= asked * 0.98
+}
+
 pub(crate) fn rate(e: &Evidence<'_>) -> Verdict {
     let (mut said, mut kept) = (Vec::new(), true);
     for (part, jobs) in parts(&e.request.load, &e.measured.jobs) {
@@ -82,8 +88,7 @@ pub(crate) fn rate(e: &Evidence<'_>) -> Verdict {
         let done = jobs.iter().map(|job| job.completed).sum::<u64>() as f64;
         let got = done / e.measured.schedule.window_s();
         let behind = jobs.iter().map(|j| j.behind_ns).max().unwrap_or(0);
-        // One more may be in progress at the window's end than at its start.
-        kept &= done + 1.0 >= asked * 0.98 * e.measured.schedule.window_s();
+        kept &= keeps_rate(got, asked, e.measured.schedule.window_s());
         said.push(format!(
             "{got:.1} tps of {asked:.1} asked for; at the window end the slowest job was {:.1} ms behind its schedule",
             behind as f64 / 1e6

@@ -13,9 +13,8 @@ use loadline_model::{Latencies, Note, TestRecord, column};
 use super::measure::PlannedTest;
 use super::quiet::{Others, WhenQuiet};
 use super::{Context, StudyError};
+use crate::checks::load::keeps_rate;
 
-/// Share of its rate that a look must complete, as that of the check of a rate.
-const KEPT: f64 = 0.98;
 /// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
 const ABOVE_CLOSED_LOOP: f64 = 1.1;
 
@@ -73,12 +72,9 @@ impl PlannedTest<'_> {
         }
         let full = look(self.position.jobs, None)?;
         let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
-        // One more transaction may be in progress at the window's end than at its start.
-        let edge_tps = 1.0 / window_s;
         while let Some(rate) = search.next_rate() {
             let look = look(self.position.jobs, Some(rate))?;
-            let kept = look.tps + edge_tps >= rate * KEPT;
-            search.add(rate, if kept { objective_ns / look.latency_ns } else { 0.0 });
+            search.add(rate, if keeps_rate(look.tps, rate, window_s) { objective_ns / look.latency_ns } else { 0.0 });
         }
         let found = search.answer();
         let test = self.position.test;
