@@ -23,7 +23,7 @@ const TOO_FEW: &str = "too few blocks were read to determine their source";
 const MIN_HIT_SHARE: f64 = 0.999;
 
 fn device_share_of_reads(w: &Counters<'_>, device: &DiskRates, access: Access) -> Result<Option<f64>, String> {
-    let count = w.grown(counter::READ_CALLS).ok_or("the database does not count its reads")?;
+    let count = w.most_reads().ok_or("the database does not count its reads")?;
     let bytes = w.grown(counter::READ_BYTES).ok_or("the database does not count the bytes it reads")?;
     if count < MIN_READS {
         return Ok(None);

@@ -6,7 +6,7 @@ use loadline_model::{Column, Note, column};
 use loadline_workload::{Commit, Instrument};
 
 use super::counters::Counters;
-use super::volume::{is_one_read, only_adds};
+use super::volume::{Access, is_one_read, only_adds};
 use super::{KIB, MIB};
 use crate::evidence::Evidence;
 use crate::test::Test;
@@ -57,8 +57,8 @@ fn rates(e: &Evidence<'_>, out: &mut Test) {
     set(column::BLOCK_GETS_PER_S, rate(counter::BLOCK_GETS));
     set(column::BLOCK_READS_PER_S, rate(counter::BLOCK_READS));
     set(column::READ_MIB_PER_S, rate(counter::READ_BYTES).map(|b| b / MIB));
-    let calls = rate(counter::READ_CALLS).zip(rate(counter::WRITE_CALLS));
-    set(column::IO_PER_S, calls.map(|(reads, writes)| reads + writes));
+    let reads = counters.and_then(|w| w.reads(Access::new(e.work())).map(|n| n / w.seconds));
+    set(column::IO_PER_S, reads.zip(rate(counter::WRITE_CALLS)).map(|(reads, writes)| reads + writes));
     set(column::PHYSICAL_WRITES_PER_S, rate(counter::WRITE_CALLS));
     set(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, rate(counter::BLOCK_WRITES));
     set(column::PHYSICAL_WRITTEN_MIB_PER_S, rate(counter::WRITE_BYTES).map(|b| b / MIB));
@@ -87,12 +87,17 @@ fn per_transaction(e: &Evidence<'_>, out: &mut Test) {
 
 fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
     const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
-    let calls = w.grown(counter::READ_CALLS).filter(|n| *n > 0.0);
-    let counted = w.grown(counter::READ_NS).zip(calls).map(|(ns, n)| ns / n);
+    let time = w.grown(counter::READ_NS);
+    let reads = w.reads(Access::new(e.work())).filter(|n| *n > 0.0);
+    let counted = time.zip(reads).map(|(ns, n)| ns / n);
     let mean = counted.filter(|ns| *ns >= LEAST_IO_NS).map(|ns| ns / 1e3);
     let (transactions, tps) = (&e.merged().transaction, e.tps());
     let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
-    let why = if counted.is_some() { NOT_READ } else { "the database does not time its reads" };
+    let why = match (time, reads) {
+        (Some(_), Some(_)) => NOT_READ,
+        (Some(_), None) => "the database counts no reads, or blocks of several that it reads at once",
+        (None, _) => "the database does not time its reads",
+    };
     out.set_or_fallback(column::READ_TIME_US_MEAN, mean, why);
     match per_tx {
         Some(n) if is_one_read(e.work()) && ONE_READ.contains(&n) => {

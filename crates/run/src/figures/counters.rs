@@ -4,6 +4,8 @@ use loadline_load::{Measured, Request};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, JobLoad, Snapshot};
 
+use super::volume::Access;
+
 /// Transactions that the jobs completed between two snapshots, by their own count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Completed {
@@ -137,6 +139,16 @@ impl<'a> Counters<'a> {
 
     pub(crate) fn both(&self, a: &str, b: &str) -> Option<(f64, f64)> {
         self.grown(a).zip(self.grown(b))
+    }
+
+    /// Reads of data files, at most: blocks of a database that does not count its reads.
+    pub(crate) fn most_reads(&self) -> Option<f64> {
+        self.grown(counter::READ_CALLS).or_else(|| self.grown(counter::BLOCK_READS))
+    }
+
+    /// Reads of data files. Those of single blocks are as many as the blocks.
+    pub(crate) fn reads(&self, access: Access) -> Option<f64> {
+        if access == Access::Random { self.most_reads() } else { self.grown(counter::READ_CALLS) }
     }
 
     /// Growth of a counter that changes continuously.

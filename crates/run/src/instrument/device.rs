@@ -173,7 +173,7 @@ fn unread(out: &mut Test, work: &Work, facts: &CacheFacts, why: &str) {
 
 /// The device's reads as a share of the database's, with a note if others use the device.
 fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<DiskRates>) {
-    let database = w.both(counter::READ_BYTES, counter::READ_CALLS);
+    let database = w.grown(counter::READ_BYTES).zip(w.most_reads());
     let Some(((bytes, calls), device)) = database.zip(device) else {
         out.set_absent(READ_SHARE, "the reads of the database or of its data device are unknown");
         return;
