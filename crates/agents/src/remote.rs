@@ -175,7 +175,7 @@ impl RunningJobs for RunningCrew {
     fn end(self: Box<Self>, _: Counts, _: &mut dyn FnMut()) -> Ended {
         let RunningCrew { commands, thread, jobs } = *self;
         drop(commands);
-        let crashed = "the coordinator of the agents crashed: this is a bug in loadline, please report it";
+        let crashed = "the coordinator of the agents crashed: an internal error, please report it";
         thread.join().unwrap_or_else(|_| Ended { jobs: ended(jobs, crashed), ..Ended::default() })
     }
 }

@@ -41,7 +41,7 @@ pub(crate) struct Cli {
 /// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure a platform: by default the plan 'quick' on embedded SQLite, in three to four minutes
+    /// Measure a platform: by default the plan 'quick' on embedded SQLite, in under five minutes
     Run(Box<RunArgs>),
     #[command(flatten)]
     Paired(PairedCommand),

@@ -47,8 +47,8 @@ pub enum TableError {
     /// This loadline lacks the form.
     #[error("this loadline was built without Parquet: build it with --features parquet, or export --format csv")]
     WithoutParquet,
-    /// A bug in loadline.
-    #[error("the table could not be encoded; this is a bug in loadline, please report it: {0}")]
+    /// Internal error.
+    #[error("internal error: the table could not be encoded: {0}; please report it")]
     Encoding(Box<dyn std::error::Error + Send + Sync>),
 }
 

@@ -35,7 +35,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(30);
 const ASK_AT_MOST: Duration = Duration::from_secs(5);
 /// Sessions that are cancelled at a time: each may wait for a server that does not answer.
 const CANCEL_AT_A_TIME: usize = 256;
-const CRASHED: &str = "the job crashed: this is a bug in loadline, please report it";
+const CRASHED: &str = "the job crashed: an internal error, please report it";
 
 /// All jobs of a test, with open sessions.
 pub struct Crew {

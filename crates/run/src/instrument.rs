@@ -93,7 +93,7 @@ impl<T: Send + 'static> Beside<T> {
 
     /// Waits for its end.
     fn join(&mut self) {
-        let crashed = |_| Err("its thread crashed: this is a bug in loadline, please report it".to_owned());
+        let crashed = |_| Err("its thread crashed: an internal error, please report it".to_owned());
         if let Some(thread) = self.thread.take() {
             self.outcome = thread.join().unwrap_or_else(crashed);
         }

@@ -89,7 +89,7 @@ impl Reference {
     /// Tests.
     ///
     /// # Errors
-    /// [`PlanError::Value`], which is a bug in loadline.
+    /// [`PlanError::Value`], which is an internal error.
     pub fn records(&self) -> Result<Vec<TestRecord>, PlanError> {
         let text = self.csv();
         let mut lines = text.lines();
@@ -140,7 +140,7 @@ impl Reference {
     /// The manifest of a run with its `records`.
     ///
     /// # Errors
-    /// It makes no plan: a bug in loadline.
+    /// It makes no plan: an internal error.
     pub fn manifest(&self, records: &[TestRecord]) -> Result<Manifest, PlanError> {
         let target = TargetInfo { kind: "oracle".to_owned(), product: "Oracle".to_owned(), ..TargetInfo::default() };
         let manifest = unmeasured(&self.label(), target, records)?;
@@ -152,7 +152,7 @@ impl Reference {
 /// left to the caller.
 ///
 /// # Errors
-/// It makes no plan: a bug in loadline.
+/// It makes no plan: an internal error.
 pub fn unmeasured(platform: &str, target: TargetInfo, records: &[TestRecord]) -> Result<Manifest, PlanError> {
     let mut plan = make_plan(&PlanSpec { target: Some("null:".to_owned()), ..PlanSpec::default() })?;
     platform.clone_into(&mut plan.platform);

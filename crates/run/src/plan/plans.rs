@@ -54,7 +54,7 @@ impl NamedPlan {
     /// The specification in its file.
     ///
     /// # Errors
-    /// [`PlanError::Value`], which is a bug in loadline; the tests exclude it.
+    /// [`PlanError::Value`], which is an internal error; the tests exclude it.
     pub fn spec(&self) -> Result<PlanSpec, PlanError> {
         let broken = |e: String| PlanError::Value(format!("loadline's own plan '{}' cannot be read: {e}", self.name));
         planfile::parse(self.text).map_err(broken)

@@ -192,7 +192,7 @@ impl Context<'_> {
                 }
             }
             load.join().unwrap_or_else(|_| {
-                Err(TargetError::Local("loading crashed: this is a bug in loadline, please report it".into()))
+                Err(TargetError::Local("loading crashed: an internal error, please report it".into()))
             })
         });
         let loaded = match loaded {
