@@ -8,12 +8,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use loadline_model::manifest::TableLoad;
 use loadline_model::plan::Payload;
-use loadline_workload::{ColumnDef, LogicalType, Params, Scope, Table, data};
+use loadline_workload::{ColumnDef, LogicalType, Params, Table, data};
 
 use crate::descriptor::fill;
 use crate::dialect::{Dialect, MARK, mark};
@@ -31,10 +31,8 @@ const MAX_LOADERS: usize = 16;
 /// Contents of a table of the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataTable {
-    /// Name in the data set.
     pub table: String,
     pub version: u32,
-    /// Seed of all random values.
     pub seed: u64,
     /// Payloads as text: the share that compresses away, and that of duplicates if there are any.
     pub payload: String,
@@ -43,7 +41,6 @@ pub struct DataTable {
 }
 
 impl DataTable {
-    /// Required contents of `table`.
     pub fn wanted(table: &Table, params: &Params, seed: u64, payload: Payload) -> DataTable {
         DataTable {
             table: table.name.clone(),
@@ -79,8 +76,6 @@ pub struct FoundTable {
 #[derive(Debug, Default)]
 pub struct LoadProgress {
     stop: AtomicBool,
-    rows: AtomicU64,
-    bytes: AtomicU64,
     /// The table that is loaded, and since when.
     current: Mutex<Option<(Loading, Instant)>>,
     done: Mutex<Vec<TableLoad>>,
@@ -111,8 +106,7 @@ impl LoadProgress {
 
     pub fn now(&self) -> Option<Loading> {
         let (current, began) = lock(&self.current).clone()?;
-        let [rows, bytes] = [&self.rows, &self.bytes].map(|sum| sum.load(Ordering::Relaxed));
-        Some(Loading { rows, bytes, seconds: began.elapsed().as_secs_f64(), ..current })
+        Some(Loading { seconds: began.elapsed().as_secs_f64(), ..current })
     }
 
     /// Tables loaded so far: those of the data set, and workload tables that are loaded as a whole.
@@ -121,15 +115,15 @@ impl LoadProgress {
     }
 
     pub(crate) fn begin(&self, table: &str, missing: u64) {
-        self.rows.store(0, Ordering::Relaxed);
-        self.bytes.store(0, Ordering::Relaxed);
         let current = Loading { table: table.to_owned(), rows: 0, of: missing, bytes: 0, seconds: 0.0 };
         *lock(&self.current) = Some((current, Instant::now()));
     }
 
     fn add(&self, rows: u64, bytes: u64) {
-        self.rows.fetch_add(rows, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some((current, _)) = &mut *lock(&self.current) {
+            current.rows += rows;
+            current.bytes += bytes;
+        }
     }
 
     pub(crate) fn end(&self, load: TableLoad) {
@@ -153,15 +147,6 @@ pub(crate) struct Ways<'o, 'a> {
 }
 
 impl<'a> Ways<'_, 'a> {
-    /// Opens one loader, calls `each` with it for all of `tables`, and closes it.
-    pub(crate) fn with_each<'t>(
-        &self,
-        mut tables: impl Iterator<Item = &'t Table>,
-        each: impl Fn(&'t Table, &mut Loader<'a>) -> Result<(), TargetError>,
-    ) -> Result<(), TargetError> {
-        (self.open)()?.closing(|loader| tables.try_for_each(|table| each(table, loader)))
-    }
-
     /// Loads the `missing` rows of `table`, creates its keys, indexes and statistics, and reports progress under `name`.
     pub(crate) fn load(
         &self,
@@ -275,7 +260,6 @@ pub(crate) trait LoadSession: Send {
         Ok(())
     }
 
-    /// Adds the rows of whole batches.
     fn insert(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError>;
 
     /// How rows are loaded: `COPY BINARY`.
@@ -300,7 +284,6 @@ impl Loader<'_> {
         done.and_then(|done| closed.map(|()| done))
     }
 
-    /// The first value of the first row.
     pub(crate) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
         Ok(self.session.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
     }
@@ -346,7 +329,6 @@ impl Loader<'_> {
         self.drop_tables(|name| name.starts_with(&begin)).map(drop)
     }
 
-    /// Full name of the record table.
     fn record(&self) -> String {
         self.dialect.full_name(RECORD)
     }
@@ -358,10 +340,8 @@ impl Loader<'_> {
         texts.map(|text| fill(text, &[("name", &name), ("mark", &mark)])).try_for_each(|sql| self.session.create(&sql))
     }
 
-    /// Drops `table` if it exists and creates it empty, without keys and indexes that are faster to create after loading.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] if a table of its name is not loadline's.
+    /// Drops `table` if it exists and is loadline's ([`TargetError::Refused`] if not), and creates it empty, without keys and indexes
+    /// that are faster to create after loading.
     pub(crate) fn make(&mut self, work: &Work, table: &Table) -> Result<(), TargetError> {
         let (dialect, mut statements) = (self.dialect, Vec::new());
         let plain = dialect.plain_name(&table_stem(work, &table.name));
@@ -380,20 +360,14 @@ impl Loader<'_> {
         statements.iter().try_for_each(|sql| self.session.create(sql))
     }
 
-    /// Full name of `table`.
-    fn table_name(&self, work: &Work, table: &Table) -> String {
-        self.dialect.table_name(work, &table.name)
-    }
-
-    /// The column with the key of `table`.
     fn key(&self, table: &Table) -> String {
         self.dialect.quoted(table.columns.first().map_or("id", |c| &c.name))
     }
 
     /// Counts the existing rows of each batch, by batch number.
     pub(crate) fn counted(&mut self, work: &Work, table: &Table) -> Result<BTreeMap<u64, u64>, TargetError> {
-        let (name, key, size) =
-            (self.table_name(work, table), self.key(table), table.batch_rows(&work.params).to_string());
+        let (name, key) = (self.dialect.table_name(work, &table.name), self.key(table));
+        let size = table.batch_rows(&work.params).to_string();
         let parts = [("name", name.as_str()), ("key", &key), ("size", &size)];
         let rows = self.rows(&fill(&self.dialect.load.batches, &parts))?;
         let number = |value: &String| value.parse().ok();
@@ -415,7 +389,7 @@ impl Loader<'_> {
 
     /// Deletes the rows with these keys, in its own transaction.
     pub(crate) fn remove(&mut self, work: &Work, table: &Table, keys: &Range<i64>) -> Result<(), TargetError> {
-        let (name, key) = (self.table_name(work, table), self.key(table));
+        let (name, key) = (self.dialect.table_name(work, &table.name), self.key(table));
         self.session.run(&format!("DELETE FROM {name} WHERE {key} BETWEEN {} AND {}", keys.start, keys.end - 1))
     }
 
@@ -464,7 +438,6 @@ impl Loader<'_> {
     }
 }
 
-/// The error for a table that is in the way.
 pub(crate) fn not_ours(table: &str) -> TargetError {
     TargetError::Refused(format!(
         "there is a table '{table}' that loadline did not create (its comment does not say so), and it is left untouched: rename it, \
@@ -478,7 +451,6 @@ pub(crate) fn as_text(dialect: &Dialect, column: &ColumnDef) -> String {
     if column.logical == LogicalType::Bytes { fill(&dialect.load.hex, &[("bytes", &name)]) } else { name }
 }
 
-/// Tables of the data set on the target.
 pub(crate) fn found(loader: &mut Loader<'_>) -> Result<Vec<FoundTable>, TargetError> {
     if !loader.exists(RECORD)? {
         return Ok(Vec::new());
@@ -530,16 +502,13 @@ pub(crate) fn kept(loader: &mut Loader<'_>, keep: bool) -> Result<BTreeSet<Strin
     Ok(kept)
 }
 
-/// Loads the missing rows of the data set's tables that `work` reads.
-pub(crate) fn load(work: &Work, ways: Ways<'_, '_>) -> Result<(), TargetError> {
-    let mut tables = work.workload.tables.iter().filter(|t| t.scope == Scope::DataSet).peekable();
-    if tables.peek().is_none() {
-        return Ok(());
-    }
-    ways.with_each(tables, |table, loader| load_table(work, table, loader, ways))
-}
-
-fn load_table<'a>(work: &Work, table: &Table, loader: &mut Loader<'a>, ways: Ways<'_, 'a>) -> Result<(), TargetError> {
+/// Loads the missing rows of a table of the data set.
+pub(crate) fn load<'a>(
+    work: &Work,
+    table: &Table,
+    loader: &mut Loader<'a>,
+    ways: Ways<'_, 'a>,
+) -> Result<(), TargetError> {
     let stem = format!("data_{}", table.name);
     let total = table.total_rows(&work.params, 0);
     let recorded = found(loader)?.into_iter().find(|t| t.holds.table == table.name);
@@ -591,7 +560,6 @@ mod tests {
     use super::*;
     use crate::loading::batches;
 
-    /// A session that stores nothing.
     struct NullSession;
 
     impl LoadSession for NullSession {
@@ -620,9 +588,11 @@ mod tests {
         let null = || Loader { dialect, session: Box::new(NullSession) };
         let load = |open: &Open<'_, '_>| {
             let progress = LoadProgress::default();
+            progress.begin("lookup", 100_000);
             let ways = Ways { open, one_writer: false, progress: &progress };
             let loaders = ways.add_all(&work, table, &missing, &mut null()).unwrap();
-            assert_eq!(progress.rows.load(Ordering::Relaxed), 100_000, "all rows, whatever the number of loaders");
+            let rows = progress.now().map(|now| now.rows);
+            assert_eq!(rows, Some(100_000), "all rows, whatever the number of loaders");
             loaders
         };
         assert_eq!(load(&|| Err(TargetError::Refused("too many clients".into()))), 1);

@@ -13,7 +13,6 @@ use crate::work::Work;
 
 /// Beginning of the comments that mark objects as loadline's.
 pub(crate) const MARK: &str = "made by loadline";
-/// The comment on loadline's objects.
 pub(crate) fn mark() -> String {
     format!("{MARK} {}; loadline clean removes it", env!("CARGO_PKG_VERSION"))
 }
@@ -27,11 +26,9 @@ const SHORT_BYTES: i64 = 8000;
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Dialect {
     quote: String,
-    /// Whether names are in capitals.
     capitals: bool,
     /// The schema of loadline's objects; empty: that of the user.
     schema: String,
-    /// Beginning of the names of loadline's tables.
     prefix: String,
     /// Name of the index on `{column}` of the table `{stem}`.
     index_name: String,
@@ -54,7 +51,6 @@ pub(crate) struct Dialect {
     pub(crate) language: Language,
 }
 
-/// Statements that create a table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Create {
@@ -86,7 +82,6 @@ struct Create {
 pub(crate) struct Load {
     /// Whether statements that belong together are sent as one message.
     pub(crate) one_message: bool,
-    /// Whether BEGIN begins a transaction.
     pub(crate) transactions: bool,
     /// The query of tables in loadline's schema or with its prefix, and their comments if those say whose they are.
     pub(crate) tables: String,
@@ -96,7 +91,6 @@ pub(crate) struct Load {
     pub(crate) empty: String,
     /// Statements that create the record of the data set.
     pub(crate) record: Vec<String>,
-    /// Expression of bytes in hexadecimal.
     pub(crate) hex: String,
     /// The query of the numbers of batches (`{key}` divided by `{size}`) and of their rows.
     pub(crate) batches: String,
@@ -118,7 +112,6 @@ pub(crate) struct Load {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Language {
-    /// Types of variables.
     pub(crate) number: String,
     pub(crate) bytes: String,
     pub(crate) declare: String,
@@ -320,7 +313,6 @@ impl Dialect {
         )
     }
 
-    /// A query on the workload's tables.
     pub(crate) fn query(&self, work: &Work, query: &str) -> Result<String, TargetError> {
         work.query(query, |table| self.table_name(work, table))
     }

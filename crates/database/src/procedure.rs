@@ -17,15 +17,8 @@ use crate::work::Work;
 /// Arguments of a slice of a job's procedure, in the order of its parameters: what tells the job from others, its pool of bytes, when to
 /// stop, µs of the server's clock, and the number of its next transaction.
 pub(crate) fn arguments<'a>(start: &JobStart, pool: &'a [u8], until_us: i64, next: i64) -> [Arg<'a>; 6] {
-    let JobStart { first_key, new_key, draw } = *start;
-    [
-        Arg::Int(first_key),
-        Arg::Int(new_key),
-        Arg::Int(draw as i64),
-        Arg::Bytes(pool),
-        Arg::Int(until_us),
-        Arg::Int(next),
-    ]
+    let [first_key, new_key, draw] = [start.first_key, start.new_key, start.draw as i64].map(Arg::Int);
+    [first_key, new_key, draw, Arg::Bytes(pool), Arg::Int(until_us), Arg::Int(next)]
 }
 
 /// Variables with which skewed keys are drawn.
@@ -35,11 +28,8 @@ const NUMBER: &str = "(l_last * 2147483648 + l_low)";
 /// The step of a candidate that won: more than there are coins.
 const WON: u64 = 1 << 30;
 
-/// A rendered program.
 pub(crate) struct Body {
-    /// Declarations of the used variables.
     pub(crate) declarations: String,
-    /// Statements, one per line.
     pub(crate) text: String,
     /// Deepest nesting of loops.
     pub(crate) loops: usize,
@@ -47,7 +37,6 @@ pub(crate) struct Body {
     pub(crate) counted: bool,
 }
 
-/// Renders the program of `work`, indented by `level`.
 pub(crate) fn body(work: &Work, dialect: &Dialect, level: usize) -> Body {
     let language = &dialect.language;
     let mut writer = Writer {
@@ -76,7 +65,6 @@ struct Writer<'a> {
     loops: usize,
     /// Whether the sequence is bound, so it is at least 0.
     sequence_bound: bool,
-    /// See [`Language::counter`].
     counter: Option<&'a str>,
 }
 
@@ -163,6 +151,13 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Begins branch number `i` of `all`. Their conditions cover all values, so the last is ELSE.
+    fn branch(&mut self, level: usize, (i, all): (usize, usize), condition: impl Display) {
+        let word = if i == 0 { "IF" } else { &self.language.else_if };
+        let last = i > 0 && i + 1 == all;
+        self.line(level, &if last { "ELSE".to_owned() } else { format!("{word} {condition} THEN") });
+    }
+
     fn compute(&mut self, kernel: Kernel, times: u32, level: usize) {
         let Language { kernels: words, fibonacci, .. } = self.language;
         let object = if fibonacci.is_empty() { self.dialect.full_name("fibonacci") } else { "fibonacci".to_owned() };
@@ -172,21 +167,16 @@ impl<'a> Writer<'a> {
 
     fn choose(&mut self, var: &str, arms: &[Arm], level: usize) {
         let (var, mut below) = (self.variable(var), 0);
-        let (bound, language) = (self.sequence_bound, self.language);
+        let bound = self.sequence_bound;
         for (i, arm) in arms.iter().enumerate() {
             below += arm.share;
-            let word = if i == 0 { "IF" } else { &language.else_if };
-            // The shares cover all values, so the last arm is ELSE.
-            match i + 1 == arms.len() && i > 0 {
-                true => self.line(level, "ELSE"),
-                false => self.line(level, &format!("{word} {var} < {below} THEN")),
-            }
+            self.branch(level, (i, arms.len()), format_args!("{var} < {below}"));
             self.sequence_bound = bound;
             let begins_at = self.text.len();
             self.steps(&arm.body, level + 1);
             // Without steps, or with bindings only that stand where they are used.
             if self.text.len() == begins_at {
-                self.line(level + 1, &language.nothing);
+                self.line(level + 1, &self.language.nothing);
             }
         }
         self.sequence_bound = bound;
@@ -298,11 +288,7 @@ impl<'a> Writer<'a> {
         let share = self.modulo(NUMBER, SHARES);
         self.assign(level + 2, "l_rank", &share);
         for (i, RankRange { base, size, below }) in pieces.iter().enumerate() {
-            let word = if i == 0 { "IF" } else { &language.else_if };
-            match i + 1 == pieces.len() && i > 0 {
-                true => self.line(level + 2, "ELSE"),
-                false => self.line(level + 2, &format!("{word} l_rank < {below} THEN")),
-            }
+            self.branch(level + 2, (i, pieces.len()), format_args!("l_rank < {below}"));
             self.assign(level + 3, "l_base", &base.to_string());
             self.assign(level + 3, "l_size", &size.to_string());
         }

@@ -21,18 +21,19 @@
 //! | [`BlockCache`], [`ParallelQueries`], [`NativeReports`] | the instruments of these names |
 
 mod administration;
-mod client_driver;
-mod database_driver;
 mod doctor;
+mod drivers;
 mod levels;
 mod observation;
 mod optional;
 
 pub use administration::{Administration, LogSpace, RunLock};
-pub use client_driver::{Canceller, ClientDriver, ClientSession, Results, TextDone, TextResult};
-pub(crate) use database_driver::median_of_three;
-pub use database_driver::{Attempts, DatabaseDriver, DatabaseSession, Slice, SliceEnd};
 pub use doctor::{Doctor, GrantSql, JobLimit, PRIVILEGE, Privilege, Use};
+pub(crate) use drivers::median_of_three;
+pub use drivers::{
+    Attempts, Canceller, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Results, Slice, SliceEnd,
+    TextDone, TextResult,
+};
 pub use levels::{Level, Levels, Replica, ReplicaWatch};
 pub(crate) use levels::{find_level, not_in_force, wait_in_force};
 pub use observation::{Observation, Observer, Scope, SessionTasks};

@@ -58,10 +58,7 @@ pub(crate) trait LoadsTables: BlockCache + StatisticsViews + Sync {
     /// Removes what loadline made, but for the tables that `kept` returns once nobody else can use them, and lists it.
     fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError>;
 
-    /// Prepares the server for jobs of `work` by `driver`.
-    ///
-    /// # Errors
-    /// [`TargetError::Unsupported`] if it cannot do this work.
+    /// Prepares the server for jobs of `work` by `driver`; [`TargetError::Unsupported`] if it cannot do this work.
     fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         let _ = (work, driver);
         Ok(())
@@ -72,7 +69,6 @@ pub(crate) trait LoadsTables: BlockCache + StatisticsViews + Sync {
         self.with_loader(|loader| loader.size(work, table))
     }
 
-    /// Does what else is needed once rows are loaded.
     fn after_load(&self) -> Result<(), TargetError> {
         Ok(())
     }
@@ -118,10 +114,17 @@ impl<T: LoadsTables> Administration for T {
     fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
         let open = || self.open_loader();
         let ways = Ways { open: &open, one_writer: Self::ONE_WRITER, progress };
-        self.in_step(|| {
-            load(work, jobs, self.loaded(), ways)?;
-            data_set::load(work, ways)
-        })?;
+        let lacking = lacking(work, jobs, self.loaded());
+        if !lacking.is_empty() {
+            self.in_step(|| {
+                open()?.closing(|loader| {
+                    lacking.iter().try_for_each(|table| match table.scope {
+                        Scope::DataSet => data_set::load(work, table, loader, ways),
+                        _ => load(work, jobs, table, loader, ways, self.loaded()),
+                    })
+                })
+            })?;
+        }
         self.after_load()
     }
 
@@ -221,30 +224,26 @@ pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &Table> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
 
-/// Loads the rows of the workload tables that `jobs` jobs lack. A transaction holds whole batches, so an interrupted load is resumed.
-fn load(work: &Work, jobs: u32, loaded: &LoadedTables, ways: Ways<'_, '_>) -> Result<(), TargetError> {
-    let known = loaded.lock().clone();
-    let key = |table: &Table| (table_stem(work, &table.name), table.total_rows(&work.params, 0));
-    let tables = workload_tables(work).filter(|t| t.is_whole() || !batches(work, t, jobs).is_empty());
-    let mut tables = tables.filter(|t| !known.contains(&key(t)) || may_lose_rows(work, t)).peekable();
-    if tables.peek().is_none() {
-        return Ok(());
-    }
-    ways.with_each(tables, |table, loader| {
-        load_table(work, jobs, table, loader, ways)?;
-        if table.is_whole() {
-            loaded.lock().insert(key(table));
-        }
-        Ok(())
-    })
+fn key(work: &Work, table: &Table) -> (String, u64) {
+    (table_stem(work, &table.name), table.total_rows(&work.params, 0))
 }
 
-fn load_table<'a>(
+/// The tables that may lack rows of `jobs` jobs: those of the workload, then those of the data set.
+fn lacking<'w>(work: &'w Work, jobs: u32, loaded: &LoadedTables) -> Vec<&'w Table> {
+    let known = loaded.lock();
+    let tables = workload_tables(work).filter(|t| t.is_whole() || !batches(work, t, jobs).is_empty());
+    let tables = tables.filter(|t| !known.contains(&key(work, t)) || may_lose_rows(work, t));
+    tables.chain(work.workload.tables.iter().filter(|t| t.scope == Scope::DataSet)).collect()
+}
+
+/// Loads the missing rows of a workload table. A transaction holds whole batches, so an interrupted load is resumed.
+fn load<'a>(
     work: &Work,
     jobs: u32,
     table: &Table,
     loader: &mut Loader<'a>,
     ways: Ways<'_, 'a>,
+    loaded: &LoadedTables,
 ) -> Result<(), TargetError> {
     let existing = loader.counted(work, table)?;
     let mut missing = batches(work, table, jobs);
@@ -252,14 +251,15 @@ fn load_table<'a>(
     for batch in missing.iter().filter(|b| existing.contains_key(&b.number)) {
         loader.remove(work, table, &batch.keys)?;
     }
-    if !table.is_whole() {
-        if !missing.is_empty() {
-            Ways { one_writer: true, ..ways }.add_all(work, table, &missing, loader)?;
-            loader.finish(work, table, None)?;
+    if table.is_whole() {
+        if !missing.is_empty() || !loader.is_finished(work, table)? {
+            let name = format!("{} of {}", table.name, work.workload.code);
+            ways.load(work, table, (&name, &missing), loader, None)?;
         }
-    } else if !missing.is_empty() || !loader.is_finished(work, table)? {
-        let name = format!("{} of {}", table.name, work.workload.code);
-        ways.load(work, table, (&name, &missing), loader, None)?;
+        loaded.lock().insert(key(work, table));
+    } else if !missing.is_empty() {
+        Ways { one_writer: true, ..ways }.add_all(work, table, &missing, loader)?;
+        loader.finish(work, table, None)?;
     }
     Ok(())
 }

@@ -3,11 +3,10 @@
 use loadline_model::activity::View;
 
 use super::connect::SessionRole;
-use super::knowledge::{KNOWLEDGE, ViewNeeds, ViewRows};
+use super::knowledge::{KNOWLEDGE, Version, ViewNeeds, ViewRows};
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::sql::{OWN, own};
-use super::versions::Version;
 use super::wire::Connection;
 use crate::error::{TargetError, unless_refused};
 use crate::role::StatisticsViews;
@@ -68,8 +67,9 @@ impl StatisticsViews for Postgres {
             };
             queries(self.version).map(view).collect()
         };
-        let of =
-            |instance: &PgInstance| self.session(instance, SessionRole::Inspect, |c| read(c, &instance.endpoint.name));
+        let of = |instance: &PgInstance| {
+            instance.endpoint.session(SessionRole::Inspect, |c| read(c, &instance.endpoint.name))
+        };
         Ok(of_servers(self.nodes.instances.iter().map(of).collect::<Result<_, _>>()?, "instance"))
     }
 }

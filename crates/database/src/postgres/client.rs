@@ -32,18 +32,16 @@ struct Sent {
 }
 
 impl Sent {
-    /// The statement that is prepared as `name`, if the session is `named`; else one that is prepared each time.
-    fn new(named: bool, name: &str, sql: &str, types: &[u32]) -> Result<Sent, TargetError> {
-        if named {
-            return Ok(Sent { name: name.to_owned(), parse: Vec::new() });
-        }
+    /// The statement of this name, text and types of parameters; one without a name is prepared each time.
+    fn new((name, sql, types): &(&str, &str, &[u32])) -> Result<Sent, TargetError> {
         let mut parse = BytesMut::new();
-        let put = frontend::parse("", sql, types.iter().copied(), &mut parse);
-        put.map_err(|e| TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")))?;
-        Ok(Sent { name: String::new(), parse: parse.to_vec() })
+        if name.is_empty() {
+            let put = frontend::parse("", sql, types.iter().copied(), &mut parse);
+            put.map_err(|e| TargetError::Usage(format!("this cannot be sent to PostgreSQL: {e}")))?;
+        }
+        Ok(Sent { name: (*name).to_owned(), parse: parse.to_vec() })
     }
 
-    /// Appends a run of it to the output buffer.
     #[inline]
     fn put<'a>(&self, connection: &mut Connection, values: impl ExactSizeIterator<Item = Arg<'a>>) {
         connection.out.extend_from_slice(&self.parse);
@@ -51,14 +49,10 @@ impl Sent {
     }
 }
 
-/// A job's session.
 pub(super) struct PgClientSession {
     connection: Connection,
-    /// The program's statements.
     statements: Vec<Sent>,
-    /// BEGIN, COMMIT, ROLLBACK.
-    ends: [Sent; 3],
-    /// Whether a BEGIN is not sent yet.
+    ends: Vec<Sent>,
     pending: bool,
     /// Transactions since the last sampled one.
     unsampled: u32,
@@ -70,30 +64,22 @@ pub(super) struct PgClientSession {
 impl PgClientSession {
     /// Prepares the program's statements in the session of a job. `named`: whether the session keeps prepared statements.
     pub(super) fn open(mut connection: Connection, work: &Work, named: bool) -> Result<PgClientSession, TargetError> {
-        let all = work.program.statements.iter().map(|s| &s.template).enumerate();
-        let texts: Vec<_> = all
-            .map(|(i, s)| (format!("s{i}"), KNOWLEDGE.dialect.statement(work, s), sql::parameter_types(work, s)))
-            .collect();
-        let mut statements: Vec<(&str, &str, &[u32])> =
-            texts.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
-        let own = statements.iter().map(|(name, sql, types)| Sent::new(named, name, sql, types));
-        let own = own.collect::<Result<_, _>>()?;
-        let [begin, commit, rollback] = ENDS.map(|(name, sql)| Sent::new(named, name, sql, &[]));
-        let ends = [begin?, commit?, rollback?];
-        statements.extend(ENDS.map(|(name, sql)| (name, sql, &[][..])));
-        let refused = if named { connection.prepare(&statements).err() } else { None };
-        // Named ones are sent together; the one that is refused alone has the error.
-        if !named || refused.as_ref().is_some_and(|e| !e.is_lost()) {
-            for (s, (_, sql, types)) in work.program.statements.iter().zip(&texts) {
-                connection.prepare(&[("", sql, types)]).map_err(|e| e.at(&s.place))?;
-            }
-        }
-        if let Some(e) = refused {
-            return Err(e);
-        }
+        let program = &work.program.statements;
+        let name = |name: String| if named { name } else { String::new() };
+        let of_program = program.iter().zip(0..).map(|(s, i)| {
+            let sql = KNOWLEDGE.dialect.statement(work, &s.template);
+            (name(format!("s{i}")), sql, sql::parameter_types(work, &s.template))
+        });
+        let of_ends = ENDS.map(|(short, sql)| (name(short.to_owned()), sql.to_owned(), Vec::new()));
+        let all: Vec<_> = of_program.chain(of_ends).collect();
+        let texts: Vec<_> =
+            all.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
+        connection.prepare_each(&texts).map_err(|(at, e)| e.at(program.get(at).map_or("", |s| &s.place)))?;
+        let mut statements = texts.iter().map(|text| Sent::new(text)).collect::<Result<Vec<_>, _>>()?;
         connection.publish()?;
+        let ends = statements.split_off(program.len());
         let (work, writes) = (work.clone(), work.program.writes());
-        Ok(PgClientSession { connection, statements: own, ends, pending: false, unsampled: 0, writes, work })
+        Ok(PgClientSession { connection, statements, ends, pending: false, unsampled: 0, writes, work })
     }
 
     /// Appends a statement with its arguments to the output buffer.

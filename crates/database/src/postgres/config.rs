@@ -3,6 +3,7 @@
 //! <https://www.postgresql.org/docs/current/libpq-connect.html>
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,7 +29,6 @@ const PARAMETERS: [(&str, &str); 11] = [
     ("passfile", "PGPASSFILE"),
 ];
 
-/// libpq's values of `sslmode`.
 const SSL_MODES: [(&str, SslMode); 5] = [
     ("disable", SslMode::Disable),
     ("prefer", SslMode::Prefer),
@@ -82,7 +82,6 @@ impl Config {
         Config::new(given, env("HOME"), url.shown.clone()).map_err(|e| url.wrong(e))
     }
 
-    /// Of the `given` parameters.
     fn new(mut given: BTreeMap<&str, String>, home: Option<String>, shown: String) -> Result<Config, String> {
         let mut take = |name: &str| given.remove(name);
         let host = take("host").unwrap_or_else(default_host);
@@ -121,7 +120,6 @@ impl Config {
         })
     }
 
-    /// `host:port`, or the socket's path.
     pub(super) fn place(&self) -> String {
         match &self.address {
             Address::Tcp(host, port) if host.contains(':') => format!("[{host}]:{port}"),
@@ -129,10 +127,59 @@ impl Config {
             Address::Unix(socket) => socket.display().to_string(),
         }
     }
+
+    /// The password of the password file: of the first line for this host (of a socket its folder, or `localhost` for the default
+    /// one), port, database and user; else why the file is not used.
+    pub(super) fn password_of_file(&self) -> Result<Option<Secret>, String> {
+        let Some(path) = &self.passfile else { return Ok(None) };
+        let Ok(meta) = std::fs::metadata(path) else { return Ok(None) };
+        let shown = path.display();
+        if !meta.is_file() {
+            return Err(format!("the password file '{shown}' is ignored: it is not a plain file"));
+        }
+        if meta.permissions().mode() & 0o077 != 0 {
+            return Err(format!(
+                "the password file '{shown}' is ignored because others can read it: run `chmod 0600 {shown}`"
+            ));
+        }
+        let text =
+            std::fs::read_to_string(path).map_err(|e| format!("the password file '{shown}' cannot be read: {e}"))?;
+        let hosts = match &self.address {
+            Address::Tcp(host, _) => vec![host.clone()],
+            Address::Unix(path) => {
+                let dir = path.parent().unwrap_or(path).display().to_string();
+                if dir == default_host() { vec!["localhost".into(), dir] } else { vec![dir] }
+            }
+        };
+        Ok(find_password(&text, &hosts, [&self.port.to_string(), &self.database, &self.user]))
+    }
+}
+
+/// Of the lines `host:port:database:user:password`; `*` matches anything, `\` escapes.
+///
+/// <https://www.postgresql.org/docs/current/libpq-pgpass.html>
+fn find_password(text: &str, hosts: &[String], of: [&str; 3]) -> Option<Secret> {
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let (mut fields, mut field, mut chars) = (Vec::new(), String::new(), line.chars());
+        while let Some(c) = chars.next() {
+            match c {
+                ':' => fields.push(std::mem::take(&mut field)),
+                '\\' => field.extend(chars.next()),
+                c => field.push(c),
+            }
+        }
+        fields.push(field);
+        // The last field ends with the line, or with a colon.
+        let [host, place @ .., password] = fields.get(..5)? else { return None };
+        let fits = |pattern: &String, value: &str| pattern == "*" || pattern == value;
+        let is_wanted = hosts.iter().any(|value| fits(host, value))
+            && place.iter().zip(of).all(|(pattern, value)| fits(pattern, value));
+        is_wanted.then(|| Secret::new(password.clone()))
+    })
 }
 
 /// libpq's default folder of the socket: Debian's, or PostgreSQL's built-in one.
-pub(super) fn default_host() -> String {
+fn default_host() -> String {
     let debian = "/var/run/postgresql";
     if Path::new(debian).is_dir() { debian.into() } else { "/tmp".into() }
 }
@@ -164,5 +211,33 @@ mod tests {
             Config::parse("postgres://ann@h/d", &env).unwrap().sslmode
         };
         assert_eq!((mode("system"), mode("/ca.pem")), (SslMode::VerifyName, SslMode::Prefer));
+    }
+
+    #[test]
+    fn the_first_line_of_the_password_file_that_fits_counts_and_escapes_are_read() {
+        let several = "# comment\nother:5432:shop:ann:no\ndb:*:*:ann:first\n*:*:*:*:second\n";
+        for (text, host, password) in [
+            (several, "db", Some("first")),
+            ("db:5433:shop:ann:no", "db", None),
+            ("too:few:fields", "db", None),
+            (r"db:5432:shop:ann:a\:b\\c", "db", Some(r"a:b\c")),
+            (r"\:\:1:*:*:*:six", "::1", Some("six")),
+        ] {
+            let found = find_password(text, &[host.to_owned()], ["5432", "shop", "ann"]);
+            assert_eq!(found.as_ref().map(Secret::expose), password, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_file_that_others_can_read_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pgpass");
+        let c = Config::parse(&format!("postgres://ann@h/d?passfile={}", path.display()), &|_| None).unwrap();
+        assert_eq!(c.password_of_file(), Ok(None), "there is none");
+        std::fs::write(&path, "*:*:*:*:secret\n").unwrap();
+        for (mode, found) in [(0o644, None), (0o600, Some(Secret::new("secret".into())))] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(c.password_of_file().ok().flatten(), found, "{mode:o}");
+        }
     }
 }

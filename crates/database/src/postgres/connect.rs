@@ -1,24 +1,27 @@
 //! Opens a session: socket, encryption, authentication, session settings.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
 use loadline_workload::{Commit, Instrument};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
+use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
-use super::config::{Config, default_host};
-use super::knowledge::KNOWLEDGE;
+use super::config::Config;
+use super::knowledge::{KNOWLEDGE, NEWEST, OLDEST};
 use super::protocol::ServerError;
-use super::versions::{NEWEST, OLDEST};
-use super::wire::{CancelKey, Connection, Ledger};
-use super::{parallel, pgpass};
+use super::sql;
+use super::wire::{Connection, Ledger, Values};
+use crate::descriptor::fill;
 use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
@@ -40,9 +43,7 @@ pub(super) enum SessionRole<'a> {
     /// Reads the server's settings, so it does not change any.
     Inspect,
     Admin,
-    /// Holds the lock.
     Lock,
-    /// Reads counters.
     Observer,
     /// Runs transactions of this work, as the job of this number.
     Job(&'a Work, u32),
@@ -143,21 +144,15 @@ impl Endpoint {
         })
     }
 
-    /// This endpoint, if it leads to a server whose own commits are counted in `ledger`.
-    pub(super) fn with_books_in(&self, ledger: Ledger) -> Endpoint {
-        Endpoint { ledger, ..self.clone() }
-    }
-
     /// The proxy or pooler at `url` before this server. What jobs do there is counted here.
     pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
         // Sessions that a pooler keeps open are none of the jobs that go directly, nor of those that went through another pooler before.
         let name = format!("{} via {:08x}", clip(&self.name, 40), loadline_storage::now_ns() as u32);
-        let ledger = self.ledger.clone();
         Ok(Endpoint {
             way: Way::Via(url.to_owned()),
             logs_in: false,
             name,
-            ledger,
+            ledger: Arc::clone(&self.ledger),
             ..Endpoint::new(url, request, of_target(false))?
         })
     }
@@ -187,50 +182,45 @@ impl Endpoint {
     }
 
     pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
-        let mut handshake_failed = false;
-        let opened = match self.attempt(role, self.config.sslmode, &mut handshake_failed) {
-            // As libpq does: `prefer` falls back to a connection without encryption.
-            Err(e) if handshake_failed && self.config.sslmode == SslMode::Prefer => {
-                self.attempt(role, SslMode::Disable, &mut handshake_failed).map_err(|_| e)
-            }
-            opened => opened,
-        };
-        opened.map_err(|e| match e {
+        let stream = self.stream(self.config.sslmode)?;
+        let mut c = Connection::new(stream, self.config.place(), Arc::clone(&self.ledger));
+        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
+        match c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, role)) {
+            Ok(()) => Ok(c),
             // Before the session is open it cannot be lost: the server is unreachable.
-            TargetError::Lost(text) => TargetError::Unreachable(text),
-            e => e,
-        })
+            Err(TargetError::Lost(text)) => Err(TargetError::Unreachable(text)),
+            Err(e) => Err(e),
+        }
     }
 
-    fn attempt(
+    /// Runs `f` in a session of its own, as loadline's own work.
+    pub(super) fn session<T>(
         &self,
         role: SessionRole,
-        mode: SslMode,
-        handshake_failed: &mut bool,
-    ) -> Result<Connection, TargetError> {
-        let stream = self.stream(mode, handshake_failed)?;
-        let mut connection = Connection::new(stream, self.config.place(), self.ledger.clone());
-        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
-        connection.wait_with(Some(connecting))?;
-        self.start_session(&mut connection, role)?;
-        Ok(connection)
+        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
+    ) -> Result<T, TargetError> {
+        let mut c = self.connect(role)?;
+        let done = f(&mut c);
+        // A failed step may have committed before: publish in both cases.
+        let published = c.publish();
+        done.and_then(|done| published.map(|()| done))
     }
 
-    fn stream(&self, mode: SslMode, handshake_failed: &mut bool) -> Result<Stream, TargetError> {
-        match &self.config.address {
-            Address::Unix(path) => {
-                Stream::connect_unix(path, self.config.connect_timeout).map_err(|e| no_socket(path, &e))
-            }
-            Address::Tcp(host, port) => {
-                let mut tcp = self.peer().connect(host, *port, self.config.connect_timeout)?;
-                let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else {
-                    return Ok(Stream::Plain(tcp));
-                };
-                if !self.encrypts(&mut tcp, mode)? {
-                    return Ok(Stream::Plain(tcp));
-                }
-                self.peer().encrypt(tcp, host, tls).inspect_err(|_| *handshake_failed = true)
-            }
+    fn stream(&self, mode: SslMode) -> Result<Stream, TargetError> {
+        let timeout = self.config.connect_timeout;
+        let (host, port) = match &self.config.address {
+            Address::Unix(path) => return Stream::connect_unix(path, timeout).map_err(|e| no_socket(path, &e)),
+            Address::Tcp(host, port) => (host, *port),
+        };
+        let mut tcp = self.peer().connect(host, port, timeout)?;
+        let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else { return Ok(Stream::Plain(tcp)) };
+        if !self.encrypts(&mut tcp, mode)? {
+            return Ok(Stream::Plain(tcp));
+        }
+        match self.peer().encrypt(tcp, host, tls) {
+            // As libpq does: `prefer` falls back to a connection without encryption.
+            Err(e) if mode == SslMode::Prefer => self.stream(SslMode::Disable).map_err(|_| e),
+            stream => stream,
         }
     }
 
@@ -266,7 +256,7 @@ impl Endpoint {
             SessionRole::Job(_, job) => format!("job {job}"),
         };
         let name = format!("{} {purpose}", self.name);
-        let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, parallel::settings);
+        let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, sql::parallel_settings);
         // A pooler refuses most, and sets the others anew before each transaction if the server writes them otherwise (`ISO, MDY`).
         let lists = if is_shared { Vec::new() } else { role.settings() };
         let lists = lists.into_iter().flatten();
@@ -278,22 +268,10 @@ impl Endpoint {
         parameters.extend(self.config.options.as_deref().map(|options| ("options", options)));
         c.put(|out| frontend::startup_message(parameters, out))?;
         c.send()?;
-        self.authenticate(c)?;
+        self.log_in(c)?;
         if !self.logs_in {
             // The server did not count the login.
             c.own_commits = 0;
-        }
-        loop {
-            let incoming = c.next()?;
-            match (incoming.tag, c.body(incoming)) {
-                (b'K', [a, b, d, e, rest @ ..]) => {
-                    let secret = rest.first_chunk::<4>().map_or(0, |s| u32::from_be_bytes(*s));
-                    c.key = CancelKey { pid: u32::from_be_bytes([*a, *b, *d, *e]), secret };
-                }
-                (b'E', body) => return Err(self.refused(&ServerError::parse(body), None)),
-                (b'Z', _) => break,
-                _ => {}
-            }
         }
         // The first session of each node.
         if matches!(role, SessionRole::Inspect) {
@@ -329,22 +307,18 @@ impl Endpoint {
     /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
     /// through another session what the server does; nobody asks about the one that asks.
     fn canceller(&self, c: &mut Connection, role: SessionRole) -> Canceller {
-        let (mut endpoint, key, shut) = (self.clone(), c.key, c.stream.shutter());
+        let (mut endpoint, pid, secret, shut) = (self.clone(), c.pid, c.secret, c.stream.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
         let endpoint = Arc::new(endpoint);
         let cancelled = Arc::clone(&endpoint);
-        let asked = move || {
-            let mut c = endpoint.connect(SessionRole::Inspect)?;
-            let found = hindrance(&mut c, key.pid);
-            // Its commits are none of the jobs', also if it asks within a window.
-            c.publish().and(found)
-        };
+        // Its commits are none of the jobs', also if it asks within a window.
+        let asked = move || endpoint.session(SessionRole::Inspect, |c| hindrance(c, pid));
         let cancel = move || {
             shut();
             let mut request = BytesMut::new();
-            frontend::cancel_request(key.pid.cast_signed(), key.secret.cast_signed(), &mut request);
+            frontend::cancel_request(pid.cast_signed(), secret, &mut request);
             // The server does not answer.
-            let _ = cancelled.stream(SslMode::Disable, &mut false).map(|mut stream| stream.write_all(&request));
+            let _ = cancelled.stream(SslMode::Disable).map(|mut stream| stream.write_all(&request));
         };
         let ends = Canceller::new(cancel);
         match role {
@@ -353,67 +327,56 @@ impl Endpoint {
         }
     }
 
-    fn authenticate(&self, c: &mut Connection) -> Result<(), TargetError> {
-        let mut scram: Option<ScramSha256> = None;
-        let mut note = None;
-        let asks_for = |what: &str| TargetError::Refused(format!("{} asks for {what}", self.config.place()));
-        let wrong = |e: io::Error| TargetError::Refused(format!("{}: password exchange: {e}", self.config.place()));
+    /// Authenticates, and reads what the server says of the session.
+    fn log_in(&self, c: &mut Connection) -> Result<(), TargetError> {
+        let (mut scram, mut note) = (None::<ScramSha256>, None);
+        let place = self.config.place();
+        let refused = |what: &str| TargetError::Refused(format!("{place} asks for {what}"));
+        let wrong = |e: io::Error| TargetError::Refused(format!("{place}: password exchange: {e}"));
+        let out_of_order = || refused("a SASL answer out of order");
         loop {
             let incoming = c.next()?;
-            let body = c.body(incoming).to_vec();
-            match incoming.tag {
-                b'R' => {}
-                b'E' => return Err(self.refused(&ServerError::parse(&body), note.as_deref())),
-                // Negotiation of protocol options, of which we send none.
-                b'v' => continue,
-                _ => {
-                    return Err(TargetError::Refused(format!(
-                        "{} does not speak PostgreSQL's protocol",
-                        self.config.place()
-                    )));
-                }
+            if incoming.tag == b'E' {
+                return Err(self.refused(&ServerError::parse(c.body(incoming)), note.as_deref()));
             }
-            let Some((kind, data)) = body.split_first_chunk::<4>() else {
-                return Err(asks_for("an authentication that is cut off"));
-            };
-            match u32::from_be_bytes(*kind) {
-                0 => return Ok(()),
-                3 => {
+            match c.parsed(incoming)? {
+                Message::AuthenticationOk => continue,
+                Message::BackendKeyData(body) => {
+                    (c.pid, c.secret) = (body.process_id().cast_unsigned(), body.secret_key());
+                    continue;
+                }
+                Message::ReadyForQuery(_) => return Ok(()),
+                Message::AuthenticationCleartextPassword => {
                     let password = self.password(&mut note)?;
                     c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
-                5 => {
-                    let salt = *data.first_chunk::<4>().ok_or_else(|| asks_for("an md5 password without a salt"))?;
+                Message::AuthenticationMd5Password(body) => {
                     let password = self.password(&mut note)?;
-                    let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), salt);
+                    let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), body.salt());
                     c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
-                10 => {
-                    if !data.split(|b| *b == 0).any(|m| m == SCRAM_SHA_256.as_bytes()) {
-                        let methods = String::from_utf8_lossy(data);
-                        return Err(asks_for(&format!("'{methods}', which loadline does not support")));
+                Message::AuthenticationSasl(body) => {
+                    let methods: Vec<&str> = body.mechanisms().collect().map_err(wrong)?;
+                    if !methods.contains(&SCRAM_SHA_256) {
+                        let methods = methods.join(", ");
+                        return Err(refused(&format!("'{methods}', which loadline does not support")));
                     }
                     let password = self.password(&mut note)?;
                     let exchange = ScramSha256::new(password.expose().as_bytes(), ChannelBinding::unsupported());
                     c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
-                11 | 12 => {
-                    let exchange = scram.as_mut().ok_or_else(|| asks_for("a SASL answer out of order"))?;
-                    if u32::from_be_bytes(*kind) == 12 {
-                        // The server proves here that it knows the password too.
-                        exchange.finish(data).map_err(wrong)?;
-                        continue;
-                    }
-                    exchange.update(data).map_err(wrong)?;
+                Message::AuthenticationSaslContinue(body) => {
+                    let exchange = scram.as_mut().ok_or_else(out_of_order)?;
+                    exchange.update(body.data()).map_err(wrong)?;
                     c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
-                7 | 9 => {
-                    return Err(asks_for("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));
+                Message::AuthenticationSaslFinal(body) => {
+                    // The server proves here that it knows the password too.
+                    scram.as_mut().ok_or_else(out_of_order)?.finish(body.data()).map_err(wrong)?;
+                    continue;
                 }
-                other => {
-                    return Err(asks_for(&format!("authentication method {other}, which loadline does not support")));
-                }
+                _ => return Err(refused("an authentication that loadline does not support: use a password")),
             }
             c.send()?;
         }
@@ -422,22 +385,14 @@ impl Endpoint {
     /// The password from the URL or the environment, else the password file, else the user.
     fn password(&self, note: &mut Option<String>) -> Result<Secret, TargetError> {
         let config = &self.config;
-        if let Some(password) = &config.password {
-            return Ok(password.clone());
-        }
-        let hosts = match &config.address {
-            Address::Tcp(host, _) => vec![host.clone()],
-            Address::Unix(path) => {
-                let dir = path.parent().unwrap_or(path).display().to_string();
-                if dir == default_host() { vec!["localhost".into(), dir] } else { vec![dir] }
-            }
+        let of_file = || {
+            config.password_of_file().unwrap_or_else(|why| {
+                *note = Some(why);
+                None
+            })
         };
-        let port = config.port.to_string();
-        let of = [port.as_str(), &config.database, &config.user];
-        match config.passfile.as_deref().map_or(Ok(None), |path| pgpass::look_up(path, &hosts, of)) {
-            Ok(Some(password)) => return Ok(password),
-            Ok(None) => {}
-            Err(why) => *note = Some(why),
+        if let Some(password) = config.password.clone().or_else(of_file) {
+            return Ok(password);
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.is_none() {
@@ -458,9 +413,8 @@ impl Endpoint {
         let Config { address, user, database, .. } = &self.config;
         let how = if matches!(address, Address::Unix(_)) { "local" } else { "host" };
         let note = note.map_or(String::new(), |n| format!(" ({n})"));
-        let of = [("{user}", user.as_str()), ("{database}", database), ("{how}", how), ("{note}", &note)];
-        let advice = Meaning::advice(&KNOWLEDGE.errors, &error.code, &error.message).unwrap_or_default().to_owned();
-        let advice = of.iter().fold(advice, |advice, (name, is)| advice.replace(name, is));
+        let parts = [("user", user.as_str()), ("database", database), ("how", how), ("note", &note)];
+        let advice = fill(Meaning::advice(&KNOWLEDGE.errors, &error.code, &error.message).unwrap_or_default(), &parts);
         let place = self.config.place();
         TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
     }
@@ -487,47 +441,28 @@ fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>
 /// Asks in session `c` what the server process `pid` waits for, if that is not the server's own work.
 fn hindrance(c: &mut Connection, pid: u32) -> Result<Option<TargetError>, TargetError> {
     let row = c.row(&KNOWLEDGE.queries.text("hindrance", &[("pid", &pid.to_string())]))?;
-    let event = row.text(0);
-    Ok(match event.split_once(':') {
-        Some(("IPC", "SyncRep")) => Some(waited_for(format!(
-            "a synchronous standby (synchronous_standby_names = '{}'; connected: {}): start it, or ALTER SYSTEM RESET \
-             synchronous_standby_names and pg_reload_conf()",
-            row.text(1),
-            row.get(2).unwrap_or("none")
-        ))),
-        Some(("Lock", _)) => Some(waited_for(format!(
-            "a lock ({event}) that is held by session {}: end that transaction, or that session with pg_terminate_backend",
-            row.get(3).unwrap_or("unknown")
-        ))),
-        _ => None,
-    })
+    let (event, names) = (row.text(0), row.text(1));
+    let [standbys, holder] = [(2, "none"), (3, "unknown")].map(|(at, none)| row.value(at).unwrap_or(none));
+    let parts = [("event", event.as_str()), ("names", &names), ("standbys", standbys), ("holder", holder)];
+    let waits = Meaning::advice(&KNOWLEDGE.hindrances, &event, "");
+    Ok(waits.map(|text| waited_for(fill(text, &parts))))
 }
 
+/// The error for a socket that cannot be used, with the other servers' in its folder.
 fn no_socket(path: &Path, e: &io::Error) -> TargetError {
     let (dir, shown) = (path.parent().unwrap_or(path), path.display());
-    let others: Vec<String> = std::fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|f| f.file_name().to_str()?.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok())
-        .map(|port| port.to_string())
-        .collect();
-    let what = match e.kind() {
-        io::ErrorKind::NotFound if !dir.is_dir() => format!("there is no folder '{}'", dir.display()),
-        io::ErrorKind::NotFound if others.is_empty() => {
-            format!("there is no socket '{shown}': no server runs there, or its unix_socket_directories differs")
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let port = |name: OsString| name.to_str()?.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok();
+    let ports: Vec<String> = files.filter_map(|f| port(f.file_name())).map(|port| port.to_string()).collect();
+    let advice = match e.kind() {
+        io::ErrorKind::NotFound if ports.is_empty() => {
+            "no server runs there, or its unix_socket_directories differs".to_owned()
         }
-        io::ErrorKind::NotFound => {
-            format!("there is no socket '{shown}'; servers there have the ports {}", others.join(", "))
-        }
-        io::ErrorKind::ConnectionRefused => {
-            format!("the socket '{shown}' exists, but no server answers: start the server")
-        }
-        io::ErrorKind::PermissionDenied => format!("this user has no permission for the socket '{shown}'"),
-        io::ErrorKind::WouldBlock => format!("no answer in time at the socket '{shown}': is the server stopped?"),
-        _ => format!("the socket '{shown}' cannot be used: {e}"),
+        io::ErrorKind::NotFound => format!("servers there have the ports {}", ports.join(", ")),
+        io::ErrorKind::PermissionDenied => "this user may not use it".to_owned(),
+        _ => "no server answers: start it".to_owned(),
     };
-    TargetError::Unreachable(what)
+    TargetError::Unreachable(format!("the socket '{shown}' cannot be used: {e}; {advice}"))
 }
 
 /// The first `bytes` characters of `text`; others than printable ASCII become `_`, because PostgreSQL replaces them too.

@@ -7,11 +7,10 @@ use std::time::Instant;
 use loadline_model::{Finding, Severity};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::{KNOWLEDGE, KnownPrivilege};
+use super::knowledge::{KNOWLEDGE, KnownPrivilege, NEWEST};
 use super::server::PgInstance;
 use super::settings::PgSettings;
-use super::versions::NEWEST;
-use super::wire::{Connection, Row};
+use super::wire::{Connection, Values};
 use crate::cloud::Cloud;
 use crate::error::{TargetError, unless_refused};
 use crate::flavour::Flavour;
@@ -22,7 +21,6 @@ use crate::storage::{free_space, in_memory};
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
 const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 
-/// Inputs of the rules beside the settings.
 type Facts = BTreeMap<&'static str, String>;
 
 pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
@@ -88,7 +86,7 @@ fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), 
     say("flavour_advice", flavour.and_then(Flavour::advice).map(str::to_owned));
     say("standby", yes(row.is_true(0)));
     // The handshake told of another process than the session's.
-    let behind = row.get(3).filter(|pid| *pid != c.key.pid.to_string());
+    let behind = row.value(3).filter(|pid| *pid != c.pid.to_string());
     say("pooler", behind.map(|pid| format!("process {pid}")));
     let active: u32 = row.number(1).unwrap_or(0);
     say("other-sessions", (active > 0 || row.is_true(4)).then(|| active.to_string()));
@@ -169,33 +167,28 @@ fn directories(settings: &PgSettings, local: bool) -> Vec<Finding> {
 pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
     let settings = PgSettings::read(c)?;
     let rows = c.query_with(&KNOWLEDGE.queries.text("sessions", &[]), &[own_name])?;
-    let row = Row(rows.into_iter().next().unwrap_or_default());
+    let row = rows.into_iter().next().unwrap_or_default();
     let used = |at| row.number::<i64>(at).unwrap_or(0);
-    let own = used(1);
     let reserving = KNOWLEDGE.texts.reserving_settings.all(c.version);
     let reserved: Vec<(&str, i64)> =
         reserving.map(|name| (name, settings.number(name).unwrap_or(0.0) as i64)).collect();
-    let max = settings.number("max_connections").unwrap_or(100.0) as i64;
-    let others = (used(0) - own).max(0);
-    let reserved_sum: i64 = reserved.iter().map(|(_, n)| n).sum();
     let reserved_text: String = reserved.iter().map(|(name, n)| format!("{name} = {n}, ")).collect();
-    let mut limit = max - reserved_sum - others - 3;
-    let mut because =
-        format!("max_connections = {max} ({reserved_text}{others} in use by others, 3 for loadline itself)");
-    for (what, allowed, in_use) in [("role", row.number(2), used(3)), ("database", row.number(4), used(5))] {
-        // CONNECTION LIMIT does not apply to superusers; −1 means no limit.
-        if let Some(allowed) = allowed.filter(|n: &i64| *n >= 0 && !row.is_true(6)) {
-            let others = (in_use - own).max(0);
-            let free = allowed - others - 3;
-            if free < limit {
-                limit = free;
-                because = format!(
-                    "the {what}'s CONNECTION LIMIT = {allowed} ({others} in use by others, 3 for loadline itself)"
-                );
-            }
-        }
-    }
-    Ok(JobLimit { jobs: Some(u32::try_from(limit.max(0)).unwrap_or(0)), because })
+    let reserved: i64 = reserved.iter().map(|(_, n)| n).sum();
+    let max = settings.number("max_connections").unwrap_or(100.0) as i64;
+    // CONNECTION LIMIT does not apply to superusers; −1 means no limit.
+    let limit = |at| row.number::<i64>(at).filter(|n| *n >= 0 && !row.is_true(6));
+    let limits = [
+        ("max_connections", Some(max), used(0), reserved, reserved_text.as_str()),
+        ("the role's CONNECTION LIMIT", limit(2), used(3), 0, ""),
+        ("the database's CONNECTION LIMIT", limit(4), used(5), 0, ""),
+    ];
+    let free = limits.into_iter().filter_map(|(what, allowed, in_use, reserved, text)| {
+        let (allowed, others): (i64, _) = (allowed?, (in_use - used(1)).max(0));
+        let because = format!("{what} = {allowed} ({text}{others} in use by others, 3 for loadline itself)");
+        Some((allowed - reserved - others - 3, because))
+    });
+    let (jobs, because) = free.min_by_key(|(jobs, _)| *jobs).unwrap_or_default();
+    Ok(JobLimit { jobs: Some(u32::try_from(jobs.max(0)).unwrap_or(0)), because })
 }
 
 #[cfg(test)]
@@ -207,7 +200,6 @@ mod tests {
 
     type Texts = BTreeMap<String, String>;
 
-    /// Severities of the findings of this id.
     fn found(settings: &Texts, facts: Facts, standbys: u32, privileges: &[Privilege], id: &str) -> Vec<Severity> {
         let unit = |name: &str| if name == "max_wal_size" { "MB" } else { "" };
         let settings: Vec<_> =

@@ -11,7 +11,7 @@ use super::knowledge::KNOWLEDGE;
 use super::pair::Pair;
 use super::schema::checkpoint_if_allowed;
 use super::server::Postgres;
-use super::wire::{Connection, Row};
+use super::wire::{Connection, Row, Values};
 use crate::error::TargetError;
 use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, wait_in_force};
 
@@ -37,7 +37,6 @@ const HANGS: Duration = Duration::from_secs(5);
 /// Time for the standbys of a user's, if one of them was not there before an earlier window.
 const ONCE_MISSING: Duration = Duration::from_secs(1);
 
-/// A level with its two settings.
 struct PgLevel {
     level: Level,
     settings: [(&'static str, String); 2],
@@ -103,12 +102,12 @@ impl Levels for Postgres {
             server.links().iter().for_each(|link| link.set_delay(delay));
             server.revive(&[])?;
         }
-        let changed = pair.set_level(&primary.endpoint, settings)?;
+        let changed = pair.set_level(primary, settings)?;
         if changed {
             self.reload()?;
             // The checkpointer tells commits whether there are synchronous standbys, as soon as it has read the file. It
             // reads it before it does what it is asked for.
-            if !self.admin(primary, checkpoint_if_allowed)? {
+            if !primary.session(SessionRole::Admin, checkpoint_if_allowed)? {
                 std::thread::sleep(CHECKPOINTER_READS);
             }
         }
@@ -116,9 +115,9 @@ impl Levels for Postgres {
         let patience =
             if pair.missing.load(Ordering::Relaxed) { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
         let mut started_again = false;
-        let waited = self.session(primary, SessionRole::Inspect, |c| {
+        let waited = primary.session(SessionRole::Inspect, |c| {
             let (end, first) = (c.number::<f64>(END)?.unwrap_or(0.0) as u64, look(c, &standbys)?);
-            wait_in_force(level, patience, &primary.endpoint.interrupted, |waited| {
+            wait_in_force(level, patience, &primary.interrupted, |waited| {
                 let found = look(c, &standbys)?;
                 let hang = hanging(&first, &found, end);
                 if pair.is_set(c)? && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
@@ -141,14 +140,14 @@ impl Levels for Postgres {
             pair.missing.store(waited.is_err(), Ordering::Relaxed);
             if waited.is_err() {
                 // Commits of others on the user's server must no longer wait for a standby that is away.
-                let _ = pair.set_level(&primary.endpoint, baseline).and_then(|_| self.reload());
+                let _ = pair.set_level(primary, baseline).and_then(|_| self.reload());
             }
         }
         waited
     }
 
     fn watch(&self) -> Result<ReplicaWatch, TargetError> {
-        let mut c = self.primary().endpoint.connect(SessionRole::Observer)?;
+        let mut c = self.primary().connect(SessionRole::Observer)?;
         let names = self.levelled()?.names();
         // Those to a user's own standbys are not loadline's.
         let links = self.private_server().map_or_else(Vec::new, |server| server.links());
@@ -180,9 +179,9 @@ fn is_in_force(found: &[Replica], standbys: usize, level: Option<&PgLevel>) -> b
 
 /// The standbys of these names: a user's primary may have others.
 fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetError> {
-    let replica = |row: Row| Replica {
+    let replica = |row: &Row| Replica {
         name: row.text(0),
-        synchronous: matches!(row.get(2), Some("sync" | "quorum")),
+        synchronous: matches!(row.value(2), Some("sync" | "quorum")),
         state: format!("{}, {}", row.text(1), row.text(2)),
         behind_bytes: row.number::<f64>(3).map(|n| n.max(0.0) as u64),
         behind_s: row.number(4),
@@ -192,7 +191,7 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
             .map(|(flushed, applied): (f64, f64)| [flushed as u64, applied as u64]),
     };
     let rows = c.query(&KNOWLEDGE.queries.text("standbys", &[]))?;
-    Ok(rows.into_iter().map(Row).map(replica).filter(|r| names.contains(&r.name)).collect())
+    Ok(rows.iter().map(replica).filter(|r| names.contains(&r.name)).collect())
 }
 
 #[cfg(test)]
@@ -227,19 +226,21 @@ mod tests {
 
     #[test]
     fn a_level_is_in_force_when_its_standbys_are_synchronous() {
-        let found = |states: &[&str]| {
-            states
-                .iter()
-                .map(|s| Replica { state: format!("streaming, {s}"), ..Replica::default() })
-                .collect::<Vec<_>>()
-        };
-        let level = |name: &str| levels_of(2).into_iter().find(|l| l.level.name == name).unwrap();
-        assert!(is_in_force(&found(&["async", "async"]), 2, None));
-        assert!(!is_in_force(&found(&["sync", "async"]), 2, None));
-        assert!(!is_in_force(&found(&["async"]), 2, None), "one is away");
-        assert!(is_in_force(&found(&["sync", "async"]), 2, Some(&level("on"))));
-        assert!(!is_in_force(&found(&["sync", "potential"]), 2, Some(&level("on:first-2"))));
-        assert!(!is_in_force(&found(&["sync", "async"]), 2, Some(&level("on:any-1"))));
-        assert!(is_in_force(&found(&["quorum", "quorum"]), 2, Some(&level("on:any-1"))));
+        let levels = levels_of(2);
+        for (states, level, want) in [
+            (&["async", "async"][..], None, true),
+            (&["sync", "async"], None, false),
+            // One is away.
+            (&["async"], None, false),
+            (&["sync", "async"], Some("on"), true),
+            (&["sync", "potential"], Some("on:first-2"), false),
+            (&["sync", "async"], Some("on:any-1"), false),
+            (&["quorum", "quorum"], Some("on:any-1"), true),
+        ] {
+            let replica = |s: &&str| Replica { state: format!("streaming, {s}"), ..Replica::default() };
+            let found: Vec<_> = states.iter().map(replica).collect();
+            let of = level.and_then(|name| levels.iter().find(|l| l.level.name == name));
+            assert_eq!(is_in_force(&found, 2, of), want, "{states:?} {level:?}");
+        }
     }
 }

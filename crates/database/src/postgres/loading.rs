@@ -6,7 +6,7 @@ use postgres_protocol::message::frontend;
 use super::knowledge::KNOWLEDGE;
 use super::protocol;
 use super::schema;
-use super::wire::{Connection, Rows};
+use super::wire::{Connection, Row};
 use crate::data_set::LoadSession;
 use crate::error::TargetError;
 use crate::loading::{Batch, rows};
@@ -17,7 +17,7 @@ use crate::work::Work;
 const COPY_CHUNK: usize = 32 * 1024;
 
 impl LoadSession for Connection {
-    fn rows(&mut self, sql: &str) -> Result<Rows, TargetError> {
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, TargetError> {
         self.query(sql)
     }
 
@@ -42,7 +42,6 @@ impl LoadSession for Connection {
     }
 }
 
-/// Copies `batches` into `table`.
 pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
     let name = KNOWLEDGE.dialect.table_name(work, &table.name);
     c.put(|out| frontend::query(&format!("COPY {name} FROM STDIN (FORMAT binary)"), out))?;

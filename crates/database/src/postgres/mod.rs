@@ -3,7 +3,6 @@
 //! The timing loop uses loadline's own thin blocking session ([`wire`]), so its cost is known.
 
 mod activity;
-mod changed_settings;
 mod client;
 mod config;
 mod connect;
@@ -14,7 +13,6 @@ mod loading;
 mod observer;
 mod pair;
 mod parallel;
-mod pgpass;
 mod procedure;
 mod protocol;
 mod roles;
@@ -23,21 +21,17 @@ mod server;
 mod settings;
 mod sql;
 mod standbys;
-mod switch;
 mod temp;
 mod text;
-mod versions;
 mod wire;
-mod workers;
 
 use std::sync::{Arc, Mutex};
 
 use loadline_model::Driver;
 
-use knowledge::KNOWLEDGE;
+use knowledge::{KNOWLEDGE, NEWEST, Version};
 use server::Postgres;
 use temp::{TempServer, url_of};
-use versions::{NEWEST, Version};
 
 use crate::env::process_env;
 use crate::error::TargetError;
@@ -75,7 +69,7 @@ impl TargetKind for Kind {
     }
 
     fn level_settings(&self) -> &'static [&'static str] {
-        &changed_settings::CHANGED
+        &pair::CHANGED
     }
 }
 
@@ -119,10 +113,10 @@ fn render(work: &Work) -> Vec<Rendered> {
     let dialect = &KNOWLEDGE.dialect;
     let mut out = render::tables(work, dialect);
     if let Some(workers) = work.parallel_workers() {
-        let settings = parallel::settings(workers);
+        let settings = sql::parallel_settings(workers);
         let sql: Vec<String> = settings.iter().map(|(name, value)| format!("SET {name} = {value};")).collect();
         out.push(Rendered::new("session", sql.join("\n")));
-        out.push(Rendered::new("tables, before each test", parallel::table_settings(work).join("\n")));
+        out.push(Rendered::new("tables, before each test", sql::parallel_tables(work).join("\n")));
     }
     out.extend(render::statements(work, dialect, ""));
     if Kind.facts().capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {

@@ -1,17 +1,17 @@
 //! Reads the server's own counters.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
 use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, LSN};
 use super::server::{PgInstance, Postgres};
 use super::settings::{CounterGaps, PgSettings};
 use super::sql::own;
-use super::versions::LSN;
-use super::wire::{Connection, Row, SYNC};
+use super::wire::{Connection, Row, SYNC, Values};
 use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
@@ -30,7 +30,6 @@ fn waits(scope: Scope) -> String {
     KNOWLEDGE.queries.text(name, &[("idle", idle), ("jobs", &jobs)])
 }
 
-/// The server's processes.
 const COMMANDS: &[&str] = &["postgres"];
 
 fn is_of_log(name: &str) -> bool {
@@ -48,7 +47,6 @@ struct ObserverSession {
     standby: bool,
     /// Size of a file of the log, bytes.
     log_file: f64,
-    /// CPU time of others' sessions.
     others: OtherSessions,
 }
 
@@ -60,7 +58,6 @@ pub(super) struct PgObserver {
     is_shared: bool,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
-    /// Whether the servers run on this machine.
     local: bool,
     /// Whether there are several nodes, each an instance of its own.
     by_node: bool,
@@ -99,17 +96,15 @@ impl ObserverSession {
         })
     }
 
-    /// Reads the CPU time of the sessions of others.
     fn read_others(&mut self, own_prefix: &str) -> Result<(), TargetError> {
         let c = &mut self.connection;
         self.others.read(|| {
-            let task = |row: &Vec<Option<String>>| {
-                let [Some(pid), Some(seen)] = &row[..] else { return None };
-                let task = pid.parse().ok().filter(|_| seen == "t")?;
+            let task = |row: &Row| {
+                let task = row.number(0).filter(|_| row.is_true(1))?;
                 Some(SessionTask { session: task, task })
             };
             let others: Option<Vec<SessionTask>> = c.send_bound("o", &[own_prefix])?.iter().map(task).collect();
-            Ok(others.map(|others| Sessions { own: Some(c.key.pid), others }))
+            Ok(others.map(|others| Sessions { own: Some(c.pid), others }))
         })
     }
 
@@ -145,7 +140,7 @@ impl ObserverSession {
             here.insert(counter::LOG_SWITCHES.to_owned(), (position / self.log_file).floor());
         }
         if let Some(all) = here.get("pg_stat_database.xact_commit") {
-            here.insert(counter::COMMITS.to_owned(), all - c.ledger.total() as f64);
+            here.insert(counter::COMMITS.to_owned(), all - c.ledger.load(Ordering::Relaxed) as f64);
         }
         for (name, number) in here.iter().filter(|(name, _)| !(self.standby && is_of_log(name))) {
             *snapshot.counters.entry(name.clone()).or_default() += number;
@@ -155,7 +150,6 @@ impl ObserverSession {
 }
 
 impl PgObserver {
-    /// Opens a session at each instance of `target`.
     pub(super) fn open(target: &Postgres, scope: Scope) -> Result<PgObserver, TargetError> {
         let instances = &target.nodes.instances;
         let has_standbys = instances.iter().any(|i| i.standby);
@@ -164,7 +158,7 @@ impl PgObserver {
             ObserverSession::open(&i.endpoint, role, &target.gaps, scope)
         };
         let sessions = instances.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let (direct, via) = (&target.primary().endpoint, target.via());
+        let (direct, via) = (target.primary(), target.via());
         Ok(PgObserver {
             sessions,
             job_prefix: via.as_ref().unwrap_or(direct).job_prefix(),
@@ -203,10 +197,9 @@ impl Observer for PgObserver {
                 session.read_others(&self.own_prefix)?;
             }
             for row in session.connection.send_bound("w", &[&self.job_prefix, &self.own_prefix])? {
-                let row = Row(row);
                 let count: u32 = row.number(2).unwrap_or(0);
                 // Without the privilege to see other roles' sessions there is no figure.
-                match (row.get(0), row.get(1).map(str::to_owned)) {
+                match (row.value(0), row.value(1).map(str::to_owned)) {
                     (Some("background"), Some(doing)) => {
                         sample.background.get_or_insert_default().extend((doing != "idle").then_some(doing));
                     }
@@ -214,12 +207,8 @@ impl Observer for PgObserver {
                     (Some("other"), Some(_)) => sample.others = sample.others.map(|n| n + count),
                     (Some("other"), None) => sample.others = None,
                     (_, Some(doing)) => {
-                        let jobs = row
-                            .get(3)
-                            .filter(|_| !self.is_shared)
-                            .into_iter()
-                            .flat_map(|jobs| jobs.split(','))
-                            .filter_map(|n| n.parse::<u32>().ok());
+                        let jobs = row.value(3).filter(|_| !self.is_shared).unwrap_or_default().split(',');
+                        let jobs = jobs.filter_map(|n| n.parse::<u32>().ok());
                         sample.jobs.entry(doing.clone()).or_default().extend(jobs);
                         *sample.sessions.entry(doing).or_default() += count;
                     }
@@ -236,7 +225,7 @@ impl Observer for PgObserver {
             // Without an answer fewer than all are known: then none is used.
             let sql = KNOWLEDGE.queries.text("processes", &[]);
             let rows = session.connection.query_with(&sql, &[&self.job_prefix]).unwrap_or_default();
-            ids.extend(rows.into_iter().filter_map(|row| Row(row).number::<u32>(0)));
+            ids.extend(rows.iter().filter_map(|row| row.number::<u32>(0)));
         }
         SessionTasks { ids, commands: COMMANDS }
     }

@@ -1,33 +1,41 @@
-//! A primary with standbys, whose levels of replication a run changes by ALTER SYSTEM. Here is what is asked of a user's own before
-//! anything is changed, and the change; see `changed_settings.rs` for how it is undone.
+//! A primary with standbys, whose levels of replication a run changes by ALTER SYSTEM: what is asked of a user's own before anything
+//! is changed, and the change. What the settings were is kept in loadline's schema until they are put back, so that a killed run can be
+//! made good.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use loadline_model::{Finding, Severity};
 
-use super::changed_settings::{self, CHANGED, Present};
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::KNOWLEDGE;
+use super::schema;
+use super::sql::{SCHEMA, literal};
 use super::standbys::Identity;
 use super::temp::TempServer;
-use super::wire::Connection;
+use super::wire::{Connection, Values};
+use crate::dialect::MARK;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::request::OpenRequest;
 
+/// All settings that may be changed.
+pub(super) const CHANGED: [&str; 2] = ["synchronous_commit", "synchronous_standby_names"];
+/// The table of what they were; `value` is NULL if ALTER SYSTEM had not set it.
+const TABLE: &str = "changed_settings";
+
 pub(super) type LevelSettings = [(&'static str, String); 2];
 
 /// A standby that commits can wait for.
-struct PairStandby {
-    endpoint: Endpoint,
+pub(super) struct PairStandby {
+    pub(super) endpoint: Endpoint,
     /// The application name of its session at the primary, by which levels name it.
-    name: String,
+    pub(super) name: String,
 }
 
 /// The standbys of a user, or of a private server, which has nothing to put back.
 pub(super) struct Pair {
-    standbys: Vec<PairStandby>,
+    pub(super) standbys: Vec<PairStandby>,
     private: bool,
     level: Mutex<Option<LevelSettings>>,
     /// Whether one of them was not there when a level was brought about the last time.
@@ -82,18 +90,13 @@ impl Pair {
             standbys.push(PairStandby { endpoint, name });
         }
         check_role(&mut c)?;
-        check_sources(&changed_settings::present(&mut c)?)?;
+        check_sources(&present(&mut c)?)?;
         c.publish()?;
         Ok(Some(Pair::new(standbys, false)))
     }
 
-    /// Names of the standbys in pg_stat_replication.
     pub(super) fn names(&self) -> Vec<String> {
         self.standbys.iter().map(|s| s.name.clone()).collect()
-    }
-
-    pub(super) fn endpoints(&self) -> Vec<Endpoint> {
-        self.standbys.iter().map(|s| s.endpoint.clone()).collect()
     }
 
     /// Sets these settings, after what they were is kept in loadline's schema of a user's server. `true`: it still has to read its
@@ -103,25 +106,14 @@ impl Pair {
         if last.as_ref() == Some(&level) {
             return Ok(false);
         }
-        let before = match *last {
-            // Not in an administrative session, which has settings of its own.
-            None if !self.private => {
-                let mut c = primary.connect(SessionRole::Inspect)?;
-                let before = changed_settings::present(&mut c)?;
-                c.publish()?;
-                check_sources(&before)?;
-                before
-            }
-            _ => Vec::new(),
-        };
-        let mut c = primary.connect(SessionRole::Admin)?;
-        if !before.is_empty() {
-            changed_settings::keep(&mut c, &before)?;
+        if last.is_none() && !self.private {
+            // An administrative session has settings of its own.
+            let before = primary.session(SessionRole::Inspect, present)?;
+            check_sources(&before)?;
+            primary.session(SessionRole::Admin, |c| keep(c, &before))?;
         }
-        for (name, value) in &level {
-            changed_settings::alter(&mut c, name, Some(value))?;
-        }
-        c.publish()?;
+        let mut settings = level.iter();
+        primary.session(SessionRole::Admin, |c| settings.try_for_each(|(name, to)| alter(c, name, Some(to))))?;
         *last = Some(level);
         Ok(true)
     }
@@ -129,7 +121,7 @@ impl Pair {
     /// Whether the sessions of jobs have the settings that were set last; `c` must not set them for itself.
     pub(super) fn is_set(&self, c: &mut Connection) -> Result<bool, TargetError> {
         let last = self.level.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let present = changed_settings::present(c)?;
+        let present = present(c)?;
         let has = |(name, value): &(&str, String)| present.iter().any(|p| p.name == *name && p.value == *value);
         Ok(last.is_some_and(|level| level.iter().all(has)))
     }
@@ -139,94 +131,135 @@ impl Pair {
 pub(super) fn findings(c: &mut Connection) -> Result<Vec<Finding>, TargetError> {
     let advice = "levels change it by ALTER SYSTEM, for all sessions of the server, while the run lasts; it is put back at the end, \
                   and by `loadline clean` if the run is killed";
-    let present = changed_settings::present(c)?;
-    Ok(present.iter().map(|p| Finding::new("levels", Severity::Warning, p.name, p.shown(), advice)).collect())
+    Ok(present(c)?.iter().map(|p| Finding::new("levels", Severity::Warning, p.name, p.shown(), advice)).collect())
 }
 
 /// The application name of the session at the primary (`c`) that the standby of `s` receives from.
 fn session_name(c: &mut Connection, s: &mut Connection, shown: &str) -> Result<String, TargetError> {
-    let refused = |why: String| Err(TargetError::Refused(format!("the standby '{shown}' {why}")));
-    let blind =
-        "cannot be found among the primary's sessions, because the role may not see them: GRANT pg_monitor to it";
-    let rows = s.query("SELECT status, slot_name, conninfo FROM pg_stat_wal_receiver")?;
-    let Some(row) = rows.into_iter().next() else {
+    let refused = |why: &str| Err(TargetError::Refused(format!("the standby '{shown}' {why}")));
+    let receivers = s.query(&KNOWLEDGE.queries.text("receiver", &[]))?;
+    let Some(receiver) = receivers.first() else {
+        return refused("receives nothing: it is not connected to a primary. See its primary_conninfo and its log");
+    };
+    let sessions = c.query(&KNOWLEDGE.queries.text("senders", &[]))?;
+    if sessions.iter().chain([receiver]).any(|row| row.value(0).is_none()) {
         return refused(
-            "receives nothing: it is not connected to a primary. See its primary_conninfo and its log".to_owned(),
+            "cannot be found among the primary's sessions, because the role may not see them: GRANT pg_monitor to it",
         );
-    };
-    let mut row = row.into_iter();
-    let (status, slot, conninfo) = (row.next().flatten(), row.next().flatten(), row.next().flatten());
-    let (Some(_), Some(conninfo)) = (status, conninfo) else { return refused(blind.to_owned()) };
-    let rows = c.query(
-        "SELECT r.application_name, s.slot_name, r.state FROM pg_stat_replication r \
-         LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid",
-    )?;
-    let mut sessions = Vec::new();
-    for row in rows {
-        let mut row = row.into_iter();
-        let (name, slot, state) = (row.next().flatten(), row.next().flatten(), row.next().flatten());
-        match (name, state) {
-            (Some(name), Some(_)) => sessions.push((name, slot)),
-            _ => return refused(blind.to_owned()),
-        }
     }
-    let by_slot = || sessions.iter().find(|(_, held)| held.is_some() && *held == slot).map(|(name, _)| name.clone());
-    let Some(name) = slot.as_ref().map_or_else(|| application_name(&conninfo), |_| by_slot()) else {
-        return refused("is not connected to the URL's server itself: give standbys that receive from it".to_owned());
-    };
-    match sessions.iter().filter(|(other, _)| other.eq_ignore_ascii_case(&name)).count() {
-        0 => refused(format!(
+    let of_slot = |slot| sessions.iter().find(|row| row.value(1) == Some(slot))?.value(0);
+    let name = receiver.value(1).map_or(receiver.value(0), of_slot).unwrap_or_default();
+    match sessions.iter().filter(|row| row.text(0).eq_ignore_ascii_case(name)).count() {
+        0 => refused(&format!(
             "is not connected to the URL's server itself, which has no replication session '{name}': give standbys that receive from it"
         )),
-        1 if name != "*" => Ok(name),
-        n => refused(format!(
+        1 if !["", "*"].contains(&name) => Ok(name.to_owned()),
+        n => refused(&format!(
             "cannot be named in synchronous_standby_names, because {n} replication sessions have the application name '{name}': set \
              application_name in its primary_conninfo to a name of its own"
         )),
     }
 }
 
-/// The application name in `conninfo`, as pg_stat_wal_receiver shows it: without quotes.
-fn application_name(conninfo: &str) -> Option<String> {
-    let is_key = |word: &&str| word.split_once('=').is_some_and(|(key, _)| !key.is_empty());
-    let of = |key: &str| {
-        let mut words = conninfo.split(' ').skip_while(|word| !word.starts_with(key));
-        let first = words.next()?.strip_prefix(key)?;
-        let rest = words.take_while(|word| !is_key(word));
-        Some(std::iter::once(first).chain(rest).collect::<Vec<_>>().join(" "))
-    };
-    of("application_name=").filter(|name| !name.is_empty()).or_else(|| of("fallback_application_name="))
-}
-
-/// Whether the role may change the settings of the server.
 fn check_role(c: &mut Connection) -> Result<(), TargetError> {
     if c.value("SELECT current_setting('allow_alter_system', true)")?.as_deref() == Some("off") {
         return Err(TargetError::Refused(
             "the server does not allow ALTER SYSTEM, by which levels are changed: set allow_alter_system = on".into(),
         ));
     }
-    let parameters = c.version.has_parameter_privileges();
-    let granted = if parameters {
-        let of = CHANGED.map(|name| format!("has_parameter_privilege('{name}', 'ALTER SYSTEM')"));
-        format!("{} AND has_function_privilege('pg_catalog.pg_reload_conf()', 'EXECUTE')", of.join(" AND "))
-    } else {
-        "false".to_owned()
-    };
-    let sql = format!("SELECT current_setting('is_superuser') = 'on' OR ({granted}), current_user");
-    let mut row = c.query(&sql)?.into_iter().next().unwrap_or_default().into_iter();
-    if row.next().flatten().as_deref() == Some("t") {
+    let row = c.row(KNOWLEDGE.texts.may_alter.at(c.version).unwrap_or_default())?;
+    if row.is_true(0) {
         return Ok(());
     }
-    let role = KNOWLEDGE.dialect.quoted(&row.next().flatten().unwrap_or_default());
-    let grants = format!(
-        "or run: GRANT ALTER SYSTEM ON PARAMETER {} TO {role}; GRANT EXECUTE ON FUNCTION pg_catalog.pg_reload_conf() TO {role}",
-        CHANGED.join(", ")
-    );
-    let grants = if parameters { grants } else { "which it must be before PostgreSQL 15".to_owned() };
+    let role = row.text(1);
+    let grants = KNOWLEDGE.texts.alter_privilege.at(c.version).unwrap_or_default().replace("{role}", &role);
     Err(TargetError::Refused(format!(
         "the role {role} may not change {}, which levels do by ALTER SYSTEM: give a superuser, {grants}",
         CHANGED.join(" and ")
     )))
+}
+
+/// A setting as the sessions of the jobs have it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Present {
+    name: &'static str,
+    value: String,
+    /// Where the value comes from: `default`, `configuration file` …
+    source: String,
+    /// Whether it was set by ALTER SYSTEM; `None` if the role may not see that.
+    by_alter_system: Option<bool>,
+}
+
+impl Present {
+    /// `on (default)`.
+    fn shown(&self) -> String {
+        let source = if self.by_alter_system == Some(true) { "ALTER SYSTEM" } else { &self.source };
+        let value = if self.value.is_empty() { "''" } else { &self.value };
+        format!("{value} ({source})")
+    }
+}
+
+/// The settings now. `c` must not set them for itself.
+fn present(c: &mut Connection) -> Result<Vec<Present>, TargetError> {
+    let names = CHANGED.map(literal).join(", ");
+    let rows = c.query(&KNOWLEDGE.queries.text("origins", &[("names", &names)]))?;
+    let present = rows.iter().filter_map(|row| {
+        let name = CHANGED.into_iter().find(|name| row.value(0) == Some(name))?;
+        let is_in_file = row.value(2) == Some("configuration file");
+        let by_alter_system = if is_in_file { row.value(3).map(|is| is == "t") } else { Some(false) };
+        Some(Present { name, value: row.text(1), source: row.text(2), by_alter_system })
+    });
+    Ok(present.collect())
+}
+
+/// Keeps what the settings were, unless an earlier value is kept already. Nothing is changed yet.
+fn keep(c: &mut Connection, before: &[Present]) -> Result<(), TargetError> {
+    schema::ensure(c)?;
+    let value = |p: &Present| if p.by_alter_system == Some(true) { literal(&p.value) } else { "NULL".to_owned() };
+    let rows: Vec<String> = before.iter().map(|p| format!("({}, {})", literal(p.name), value(p))).collect();
+    c.query(&format!(
+        "CREATE TABLE IF NOT EXISTS {SCHEMA}.{TABLE} (name text PRIMARY KEY, value text); \
+         INSERT INTO {SCHEMA}.{TABLE} VALUES {} ON CONFLICT DO NOTHING",
+        rows.join(", ")
+    ))
+    .map(drop)
+}
+
+/// Sets one of [`CHANGED`], or resets it (`None`). The server still has to read its configuration.
+fn alter(c: &mut Connection, name: &str, value: Option<&str>) -> Result<(), TargetError> {
+    let sql = match value {
+        Some(value) => format!("ALTER SYSTEM SET {name} = {}", literal(value)),
+        None => format!("ALTER SYSTEM RESET {name}"),
+    };
+    c.query(&sql).map(drop)
+}
+
+/// Puts back what a run changed, and forgets it; returns a line for each setting. If the server refuses one, they stay kept.
+pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+    let in_own_schema = KNOWLEDGE.queries.text("own-table", &[("table", TABLE), ("schema", SCHEMA), ("mark", MARK)]);
+    if c.value(&in_own_schema)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let kept = c.query(&format!("SELECT name, value FROM {SCHEMA}.{TABLE} ORDER BY 1"))?;
+    let mut lines = Vec::new();
+    for row in &kept {
+        let (found, value) = (row.value(0), row.value(1));
+        let Some(name) = CHANGED.into_iter().find(|name| found == Some(name)) else { continue };
+        let done = alter(c, name, value);
+        done.map_err(|e| match e {
+            TargetError::Server(e) => TargetError::Refused(format!(
+                "the setting {name}, which levels of replication changed, cannot be put back to {}: {e}. Run loadline clean with a role \
+                 that may ALTER SYSTEM",
+                value.map_or("what it was without ALTER SYSTEM".to_owned(), literal)
+            )),
+            e => e,
+        })?;
+        let to = value.map_or("reset".to_owned(), |value| format!("put back to {}", literal(value)));
+        lines.push(format!("setting {name}: {to}"));
+    }
+    c.query("SELECT pg_reload_conf()")?;
+    c.query(&format!("DROP TABLE {SCHEMA}.{TABLE}"))?;
+    Ok(lines)
 }
 
 /// Whether ALTER SYSTEM would change what the sessions of jobs have, and what it was can be put back.
@@ -253,16 +286,6 @@ fn check_sources(present: &[Present]) -> Result<(), TargetError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_name_of_a_standbys_session_is_read_from_its_conninfo() {
-        let of = |conninfo: &str| application_name(conninfo).unwrap_or_default();
-        let default = "user=a passfile=/p host=/tmp port=5432 fallback_application_name=walreceiver sslmode=prefer";
-        assert_eq!(of(default), "walreceiver");
-        assert_eq!(of("user=a application_name=my standby fallback_application_name=main/15 port=1"), "my standby");
-        assert_eq!(of("user=a application_name=b"), "b");
-        assert_eq!(of("user=a"), "");
-    }
 
     #[test]
     fn what_alter_system_does_not_change_is_refused() {

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use loadline_workload::{Arg, Commit, JobStart, Kernel, Pool};
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, Version};
 use super::protocol::{self, BYTEA, INT8, TIMESTAMPTZ};
-use super::versions::Version;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::names::own;
@@ -30,7 +29,6 @@ const CALL_TYPES: [u32; 6] = [INT8, INT8, INT8, BYTEA, TIMESTAMPTZ, INT8];
 /// the end of each.
 const RESULTS: [&str; 3] = ["r_start timestamptz", "r_commit timestamptz[]", "r_end timestamptz[]"];
 
-/// Full name of the procedure.
 pub(super) fn name(work: &Work) -> String {
     KNOWLEDGE.dialect.full_name(&own(&work.workload, "run"))
 }
@@ -78,7 +76,6 @@ pub(super) fn overhead(iterations: u32) -> String {
         .text("overhead", &[("clock", CLOCK), ("setting", OVERHEAD), ("iterations", &iterations.to_string())])
 }
 
-/// A job's session.
 pub(super) struct PgDatabaseSession {
     connection: Connection,
     pool: Arc<Pool>,
@@ -88,7 +85,6 @@ pub(super) struct PgDatabaseSession {
 }
 
 impl PgDatabaseSession {
-    /// Prepares the session of `job`.
     pub(super) fn open(mut connection: Connection, work: &Work, job: u32) -> Result<PgDatabaseSession, TargetError> {
         let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
         connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
@@ -146,7 +142,6 @@ impl SliceRow {
     }
 }
 
-/// Asks for the server's time with the prepared statement `clock`.
 fn ask(connection: &mut Connection) -> Result<Option<i64>, TargetError> {
     call_own(connection, "clock", std::iter::empty(), |body| {
         protocol::columns(body).next()??.try_into().ok().map(i64::from_be_bytes)

@@ -9,11 +9,8 @@ use postgres_protocol::types;
 use super::knowledge::KNOWLEDGE;
 use crate::error::{Refusal, TargetError};
 
-/// Type oid of `bytea`.
 pub(super) const BYTEA: u32 = 17;
-/// Type oid of `int8`.
 pub(super) const INT8: u32 = 20;
-/// Type oid of `timestamptz`.
 pub(super) const TIMESTAMPTZ: u32 = 1184;
 
 /// Maximum message size, bytes: PostgreSQL never sends more than 1 GiB.
@@ -75,7 +72,6 @@ impl ServerError {
         Refusal { cause: KNOWLEDGE.causes.cause(&self.code), code: self.code.clone(), text: self.to_string() }
     }
 
-    /// Whether the session is over.
     pub(super) fn is_fatal(&self) -> bool {
         self.severity == "FATAL" || self.severity == "PANIC"
     }
@@ -104,7 +100,6 @@ pub(super) fn columns(body: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
     })
 }
 
-/// The columns of a `DataRow` in text form.
 pub(super) fn texts(body: &[u8]) -> Vec<Option<String>> {
     columns(body).map(|c| c.map(|c| String::from_utf8_lossy(c).into_owned())).collect()
 }

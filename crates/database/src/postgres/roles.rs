@@ -1,6 +1,7 @@
 //! The roles of [`crate::role`] for PostgreSQL.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,12 +12,13 @@ use super::client::PgClientSession;
 use super::connect::SessionRole;
 use super::knowledge::KNOWLEDGE;
 use super::observer::PgObserver;
+use super::pair::PairStandby;
 use super::procedure::PgDatabaseSession;
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::standbys::Identity;
-use super::wire::{Connection, Row};
-use super::{changed_settings, doctor, pair, procedure, schema, server, sql, standbys};
+use super::wire::{Connection, Values};
+use super::{doctor, pair, procedure, schema, server, sql, standbys};
 use crate::cloud::absent_devices;
 use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
@@ -38,7 +40,7 @@ impl Target for Postgres {
     }
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
-        let settings = self.session(self.primary(), SessionRole::Inspect, PgSettings::read)?;
+        let settings = self.primary().session(SessionRole::Inspect, PgSettings::read)?;
         let local = self.nodes.instances.iter().all(|i| i.local);
         let data_dir = settings.get("data_directory").map(str::to_owned);
         let log_dir = data_dir.as_ref().map(|dir| {
@@ -48,38 +50,23 @@ impl Target for Postgres {
             dir.display().to_string()
         });
         let mut notes = self.private_server().map_or_else(Vec::new, |s| s.notes.clone());
-        notes.extend(self.primary().endpoint.recognised.note());
-        if self.nodes.endpoints.len() > 1 {
-            notes.push(format!(
-                "{} nodes lead to {} server instances; each instance's counters are counted once",
-                self.nodes.endpoints.len(),
-                self.nodes.instances.len()
-            ));
+        notes.extend(self.primary().recognised.note());
+        let unlike = self.via().map_or_else(Vec::new, |via| via.unlike.clone()).join("; ");
+        let via = self.via().map_or_else(String::new, |via| via.config.shown.clone());
+        let [nodes, instances] = [self.facts.nodes, self.nodes.instances.len() as u32].map(|n| n.to_string());
+        let parts = [("urls", nodes.as_str()), ("instances", &instances), ("url", &via), ("settings", &unlike)];
+        for (holds, note) in [
+            (self.nodes.endpoints.len() > 1, "nodes"),
+            (self.facts.read_only_nodes > 0, "standbys"),
+            (!self.primary().names_statements(), "unprepared"),
+            (!unlike.is_empty(), "unlike"),
+            (true, "autovacuum"),
+            (true, "parallel"),
+        ] {
+            notes.extend(holds.then(|| KNOWLEDGE.notes.text(note, &parts)));
         }
-        if self.facts.read_only_nodes > 0 {
-            notes.push(
-                "of the nodes that are standbys the transactions and their reads are counted, and the log is that of the primary: \
-                 what a standby writes of it is a copy"
-                    .into(),
-            );
-        }
-        if !self.primary().endpoint.names_statements() {
-            notes.push(
-                "--via: jobs send each statement unprepared on both ways, because a pooler that gives a transaction to another session \
-                 loses prepared ones (pgbouncer before 1.21), and their sessions have the server's own settings"
-                    .into(),
-            );
-        }
-        if let Some(via) = self.via().filter(|via| !via.unlike.is_empty()) {
-            notes.push(format!(
-                "sessions through {} have settings that direct ones have not, which is part of the difference: {}",
-                via.config.shown,
-                via.unlike.join("; ")
-            ));
-        }
-        notes.extend(KNOWLEDGE.notes.iter().cloned());
         let (host, memory_bytes) =
-            if local { (None, None) } else { self.session(self.primary(), SessionRole::Inspect, server::machine)? };
+            if local { (None, None) } else { self.primary().session(SessionRole::Inspect, server::machine)? };
         Ok(TargetInfo {
             host,
             memory_bytes,
@@ -117,7 +104,7 @@ impl LoadsTables for Postgres {
     }
 
     fn load_session(&self) -> Result<Box<dyn LoadSession + '_>, TargetError> {
-        Ok(Box::new(self.primary().endpoint.connect(SessionRole::Admin)?))
+        Ok(Box::new(self.primary().connect(SessionRole::Admin)?))
     }
 
     fn loaded(&self) -> &LoadedTables {
@@ -153,9 +140,7 @@ impl LoadsTables for Postgres {
         self.wait_replayed()?;
         // At a standby a restartpoint: it writes what was replayed, which it would otherwise do in a test.
         for standby in self.standbys()? {
-            let mut c = standby.connect(SessionRole::Admin)?;
-            schema::checkpoint_if_allowed(&mut c)?;
-            c.publish()?;
+            standby.session(SessionRole::Admin, schema::checkpoint_if_allowed)?;
         }
         Ok(said)
     }
@@ -179,9 +164,9 @@ impl LoadsTables for Postgres {
 impl Postgres {
     /// Takes the lock, and puts back the settings that a run changed which no longer holds it; with a line for each.
     fn locked(&self) -> Result<(RunLock, Vec<String>), TargetError> {
-        let mut c = self.primary().endpoint.connect(SessionRole::Lock)?;
+        let mut c = self.primary().connect(SessionRole::Lock)?;
         schema::lock(&mut c)?;
-        let done = changed_settings::put_back(&mut c)?;
+        let done = pair::put_back(&mut c)?;
         c.publish()?;
         if !done.is_empty() {
             // Until the server has read them, sessions would still see the settings of a level.
@@ -197,18 +182,16 @@ impl Doctor for Postgres {
         let mut findings = Vec::new();
         for (i, instance) in self.nodes.instances.iter().enumerate() {
             let examine = if instance.standby { doctor::examine_standby } else { doctor::examine };
-            let mut found = self.session(instance, SessionRole::Inspect, |c| examine(c, instance))?;
-            found.extend(self.admin(instance, doctor::lost_settings)?);
+            let mut found = instance.endpoint.session(SessionRole::Inspect, |c| examine(c, instance))?;
+            found.extend(instance.endpoint.session(SessionRole::Admin, doctor::lost_settings)?);
             if !instance.standby && found.iter().all(|f| f.severity < Severity::Impossible) {
                 found.extend(doctor::durable_commit(&instance.endpoint)?);
             }
             if let (Some(pair), None) = (&self.pair, &self.server) {
-                found.extend(self.session(instance, SessionRole::Inspect, pair::findings)?);
-                for (endpoint, name) in pair.endpoints().iter().zip(pair.names()) {
-                    let mut c = endpoint.connect(SessionRole::Inspect)?;
-                    let local = server::is_local(endpoint, c.key.pid);
-                    let of_standby = doctor::examine_given(&mut c, local)?;
-                    c.publish()?;
+                found.extend(instance.endpoint.session(SessionRole::Inspect, pair::findings)?);
+                for PairStandby { endpoint, name } in &pair.standbys {
+                    let examine = |c: &mut Connection| doctor::examine_given(c, server::is_local(endpoint, c.pid));
+                    let of_standby = endpoint.session(SessionRole::Inspect, examine)?;
                     let named = |f: Finding| Finding { subject: format!("{} (standby {name})", f.subject), ..f };
                     found.extend(of_standby.into_iter().map(named));
                 }
@@ -249,27 +232,27 @@ impl Doctor for Postgres {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        let mut tightest: Option<JobLimit> = None;
-        for instance in &self.nodes.instances {
-            let mut limit = self.admin(instance, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
-            // Jobs are spread evenly over the nodes: this instance gets the share of its nodes.
-            let nodes = self.facts.nodes;
+        // Jobs are spread evenly over the nodes: an instance gets the share of its nodes.
+        let nodes = self.facts.nodes;
+        let limit = |instance: &PgInstance| {
+            let mut limit =
+                instance.endpoint.session(SessionRole::Admin, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
             // A run may use fewer nodes than there are, but only those before the standbys do all of its work alone.
             if nodes > instance.nodes && self.facts.read_only_nodes == 0 {
                 limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
                 limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
             }
-            if tightest.as_ref().is_none_or(|t| limit.jobs < t.jobs) {
-                tightest = Some(limit);
-            }
-        }
+            Ok(limit)
+        };
+        let limits = self.nodes.instances.iter().map(limit).collect::<Result<Vec<_>, TargetError>>()?;
+        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs);
         tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 }
 
 impl ClientDriver for Postgres {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let named = self.primary().endpoint.names_statements();
+        let named = self.primary().names_statements();
         Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, work, named)?))
     }
 
@@ -305,7 +288,7 @@ impl Observation for Postgres {
     }
 
     fn own_commits(&self) -> Vec<u64> {
-        self.nodes.instances.iter().map(|instance| instance.endpoint.ledger.total()).collect()
+        self.nodes.instances.iter().map(|instance| instance.endpoint.ledger.load(Ordering::Relaxed)).collect()
     }
 
     fn end_jobs(&self, jobs: std::ops::Range<u32>, _: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
@@ -314,7 +297,7 @@ impl Observation for Postgres {
             let prefix = instance.endpoint.job_prefix();
             let names: Vec<String> = jobs.clone().map(|job| sql::literal(&format!("{prefix}{job}"))).collect();
             let query = KNOWLEDGE.queries.text("end-jobs", &[("names", &names.join(", "))]);
-            ended += self.admin(instance, |c| c.number(&query))?.unwrap_or(0);
+            ended += instance.endpoint.session(SessionRole::Admin, |c| c.number(&query))?.unwrap_or(0);
         }
         Ok(Some(ended))
     }
@@ -383,9 +366,9 @@ impl Ways for Postgres {
     fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError> {
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let Way::Via(url) = &request.way else { return Ok(None) };
-        let mut endpoint = self.primary().endpoint.via(url, request)?;
+        let mut endpoint = self.primary().via(url, request)?;
         let listening = endpoint.config.address.listening();
-        let (here, private) = (self.primary(), self.server.is_some());
+        let (here, private) = (&self.nodes.instances[0], self.server.is_some());
         let mut c = endpoint.connect(SessionRole::Inspect)?;
         let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
         let read = |c: &mut Connection| c.row("SELECT current_user, current_database(), pg_backend_pid()::text");
@@ -405,7 +388,7 @@ impl Ways for Postgres {
             )));
         }
         // A pooler makes up its sessions; what only passes them on shows the server's.
-        if there.text(2) == c.key.pid.to_string() {
+        if there.text(2) == c.pid.to_string() {
             endpoint.logs_in = true;
             c.own_commits += 1;
         }
@@ -420,7 +403,7 @@ impl Ways for Postgres {
 
 impl Nodes for Postgres {
     fn without_lost(&self) -> Option<RemainingNodes> {
-        let answers = |i: &_| self.session(i, SessionRole::Inspect, |_| Ok(())).is_ok();
+        let answers = |i: &PgInstance| i.endpoint.session(SessionRole::Inspect, |_| Ok(())).is_ok();
         let is_left: Vec<bool> = self.nodes.instances.iter().map(answers).collect();
         if is_left.iter().all(|left| *left) {
             return None;
@@ -462,7 +445,7 @@ impl Nodes for Postgres {
 /// Settings of `there` that are not as `here`, as the server states them.
 fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, TargetError> {
     let settings = KNOWLEDGE.queries.text("session-settings", &[]);
-    let both = here.query(&settings)?.into_iter().map(Row).zip(there.query(&settings)?.into_iter().map(Row));
+    let both = here.query(&settings)?.into_iter().zip(there.query(&settings)?);
     let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
     Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
 }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use loadline_workload::{LogicalType, RowCount, Table};
 
 use super::knowledge::KNOWLEDGE;
-use super::parallel;
-use super::sql::{SCHEMA, literal};
-use super::wire::{Connection, Row};
+use super::sql::{self, SCHEMA, literal};
+use super::wire::{Connection, Values};
 use crate::data_set::Loader;
 use crate::dialect::{MARK, mark};
 use crate::error::{Cause, TargetError};
@@ -16,15 +15,12 @@ use crate::work::Work;
 /// Key of the advisory lock: `loadline` in ASCII. Each database has its own lock, like its own schema.
 const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
 
-/// Whether the schema exists.
-///
-/// # Errors
-/// [`TargetError::Refused`] if it is not loadline's.
+/// Whether the schema exists; [`TargetError::Refused`] if it is not loadline's.
 fn exists(c: &mut Connection) -> Result<bool, TargetError> {
     let comment = c.row(&format!(
         "SELECT coalesce(obj_description(oid, 'pg_namespace'), '') FROM pg_namespace WHERE nspname = '{SCHEMA}'"
     ))?;
-    match comment.get(0) {
+    match comment.value(0) {
         None => Ok(false),
         Some(comment) if comment.starts_with(MARK) => Ok(true),
         Some(_) => Err(TargetError::Refused(format!(
@@ -34,7 +30,6 @@ fn exists(c: &mut Connection) -> Result<bool, TargetError> {
     }
 }
 
-/// Creates the schema if it does not exist.
 pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
     if exists(c)? {
         return Ok(());
@@ -77,7 +72,7 @@ pub(super) fn freshen(loader: &mut Loader<'_>, work: &Work, levels: bool) -> Res
     for table in in_place() {
         session.run(&format!("VACUUM {}", dialect.table_name(work, &table.name)))?;
     }
-    parallel::table_settings(work).iter().try_for_each(|sql| session.run(sql))?;
+    sql::parallel_tables(work).iter().try_for_each(|sql| session.run(sql))?;
     if !levels {
         return Ok(());
     }
@@ -99,25 +94,17 @@ pub(super) fn freshen(loader: &mut Loader<'_>, work: &Work, levels: bool) -> Res
     Ok(())
 }
 
-/// Takes the lock; it is held until the session ends.
 pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
     let (high, low) = ((LOCK_KEY >> 32).to_string(), (LOCK_KEY & 0xffff_ffff).to_string());
     let holder = KNOWLEDGE.queries.text("lock-holder", &[("high", &high), ("low", &low)]);
-    let mut who = String::new();
-    // The holder may release the lock between the two queries: try again.
-    for _ in 0..3 {
-        if c.row(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.is_true(0) {
-            return Ok(());
-        }
-        let row = c.row(&holder)?;
-        if row.get(0).is_some() {
-            let [pid, name, since, from] = [0, 1, 2, 3].map(|i| row.get(i).unwrap_or("–"));
-            who = format!(": '{name}' (server process {pid}, from {from}, since {since})");
-            break;
-        }
+    if c.row(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.is_true(0) {
+        return Ok(());
     }
+    let row = c.row(&holder)?;
+    let [pid, name, since, from] = [0, 1, 2, 3].map(|i| row.value(i).unwrap_or("–"));
     Err(TargetError::Refused(format!(
-        "another run has locked the schema '{SCHEMA}' of this database{who}. Wait for its end, or use another database"
+        "another run has locked the schema '{SCHEMA}' of this database: '{name}' (server process {pid}, from {from}, since {since}). \
+         Wait for its end, or use another database"
     )))
 }
 
@@ -128,7 +115,7 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
         return Ok(Vec::new());
     }
     let mut removed = Vec::new();
-    for row in c.query(&KNOWLEDGE.queries.text("objects", &[("schema", SCHEMA)]))?.into_iter().map(Row) {
+    for row in c.query(&KNOWLEDGE.queries.text("objects", &[("schema", SCHEMA)]))? {
         if kept.contains(&row.text(2)) {
             continue;
         }

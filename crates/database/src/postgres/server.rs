@@ -1,15 +1,15 @@
 //! The target: its nodes and the server instances behind them. Its roles are in `roles.rs`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, Version};
 use super::pair::Pair;
 use super::settings::{CounterGaps, PgSettings, refuse_placeholders, uncounted_syncs};
 use super::standbys::Identity;
 use super::temp::{TempServer, url_of};
-use super::versions::Version;
-use super::wire::Connection;
+use super::wire::{Connection, Values};
 use super::{sql, standbys};
 use crate::cloud::{Cloud, why_absent};
 use crate::env::of_target;
@@ -17,8 +17,11 @@ use crate::error::{Cause, TargetError, unless_refused};
 use crate::facts::{Facts, Runs};
 use crate::request::{OpenRequest, Way};
 use crate::servers::Servers;
+use crate::target::{Settings, Target};
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
+
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server instance. Several nodes may lead to the same one.
 #[derive(Clone)]
@@ -27,9 +30,7 @@ pub(super) struct PgInstance {
     pub(super) identity: Identity,
     /// Whether it is a standby of the first instance: it only reads.
     pub(super) standby: bool,
-    /// Number of nodes that lead to it.
     pub(super) nodes: u32,
-    /// Whether it runs on this machine.
     pub(super) local: bool,
 }
 
@@ -54,34 +55,39 @@ pub(super) struct Postgres {
     pub(super) server: Option<Arc<Mutex<TempServer>>>,
 }
 
-/// Servers, as far as they are known, of a target whose nodes are opened one after the other.
-#[derive(Default)]
-struct Opened {
-    instances: Vec<PgInstance>,
-    instance_of: Vec<usize>,
-    /// Version and settings of the first, and why nothing of its machine can be read.
-    first: Option<(Version, String, PgSettings, Option<String>)>,
+/// A target whose nodes are opened one after the other.
+struct Opening<'r> {
+    request: &'r OpenRequest,
+    private: bool,
+    nodes: Servers<PgInstance, Arc<Endpoint>>,
+    /// Version and settings of the first.
+    first: Option<(Version, String, PgSettings)>,
     gaps: CounterGaps,
 }
 
-impl Opened {
-    /// Connects to the node at `slot`, which gets the books of its instance if another node leads to the same.
-    fn add(&mut self, slot: &mut Arc<Endpoint>, request: &OpenRequest, private: bool) -> Result<(), TargetError> {
-        let endpoint = &Arc::clone(slot);
-        let mut c = endpoint.connect(SessionRole::Inspect)?;
-        if private {
-            refuse_placeholders(&mut c, &request.settings)?;
+impl Opening<'_> {
+    /// Connects to the node at `url`, which gets the books of its instance if another node leads to the same.
+    fn add(&mut self, url: &str) -> Result<(), TargetError> {
+        let mut endpoint = Endpoint::new(url, self.request, of_target(self.private))?;
+        let address = |of: &Endpoint| (of.config.place(), of.config.database.clone());
+        if self.nodes.endpoints.iter().any(|other| address(other) == address(&endpoint)) {
+            return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
         }
-        let identity = Identity::read(&mut c, endpoint, private)?;
-        if let Some((_, text, ..)) = self.first.as_ref().filter(|(version, ..)| *version != c.version) {
+        let mut c = endpoint.connect(SessionRole::Inspect)?;
+        if self.private {
+            refuse_placeholders(&mut c, &self.request.settings)?;
+        }
+        let identity = Identity::read(&mut c, &endpoint, self.private)?;
+        if let Some((_, text, _)) = self.first.as_ref().filter(|(version, ..)| *version != c.version) {
             return Err(TargetError::Refused(format!(
                 "the nodes have different versions: {text} and {}. All nodes must have the same version",
                 c.version_text
             )));
         }
-        let known = self.instances.iter().position(|i| i.identity == identity).unwrap_or(self.instances.len());
-        self.instance_of.push(known);
-        if let Some(known) = self.instances.get_mut(known) {
+        let instances = &mut self.nodes.instances;
+        let known = instances.iter().position(|i| i.identity == identity).unwrap_or(instances.len());
+        self.nodes.instance_of.push(known);
+        if let Some(known) = instances.get_mut(known) {
             if known.endpoint.config.database != endpoint.config.database {
                 return Err(TargetError::Usage(format!(
                     "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
@@ -89,62 +95,46 @@ impl Opened {
                 )));
             }
             known.nodes += 1;
-            let ledger = known.endpoint.ledger.clone();
-            c.ledger = ledger.clone();
-            *slot = Arc::new(endpoint.with_books_in(ledger));
+            endpoint.ledger = Arc::clone(&known.endpoint.ledger);
+            c.ledger = Arc::clone(&endpoint.ledger);
+            self.nodes.endpoints.push(Arc::new(endpoint));
             return c.publish();
         }
-        let local = is_local(endpoint, c.key.pid);
-        match self.instances.first() {
-            Some(first) => identity.check_standby(endpoint, &first.identity, &first.endpoint)?,
-            None => self.add_first(&mut c, request, private, local)?,
-        }
+        let local = is_local(&endpoint, c.pid);
         // A target that is one standby is left to the doctor.
-        let standby = identity.standby && !self.instances.is_empty();
-        self.instances.push(PgInstance { endpoint: Arc::clone(endpoint), identity, standby, nodes: 1, local });
+        let standby = identity.standby && !instances.is_empty();
+        match instances.first() {
+            Some(first) => identity.check_standby(&endpoint, &first.identity, &first.endpoint)?,
+            None => self.add_first(&mut c, local)?,
+        }
+        let endpoint = Arc::new(endpoint);
+        self.nodes.endpoints.push(Arc::clone(&endpoint));
+        self.nodes.instances.push(PgInstance { endpoint, identity, standby, nodes: 1, local });
         c.publish()
     }
 
-    fn add_first(
-        &mut self,
-        c: &mut Connection,
-        request: &OpenRequest,
-        private: bool,
-        local: bool,
-    ) -> Result<(), TargetError> {
+    fn add_first(&mut self, c: &mut Connection, local: bool) -> Result<(), TargetError> {
         let settings = PgSettings::read(c)?;
-        if private {
+        if self.private {
             create_extension(c, &settings)?;
         }
         self.gaps.log_times = (!settings.is_on("track_wal_io_timing"))
             .then_some("track_wal_io_timing is off: set it on for the whole server");
-        let timed = match request.way {
+        let timed = match self.request.way {
             Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
             // Their sessions have no settings of their own.
             Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
         };
-        self.gaps.read_times = (c.value(&format!("SELECT {timed}"))?.as_deref() != Some("t")).then_some(
+        self.gaps.read_times = (!c.row(&format!("SELECT {timed}"))?.is_true(0)).then_some(
             "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
         );
-        let unreadable = if local { None } else { proc_stat_refusal(c, settings.cloud())? };
-        self.first = Some((c.version, c.version_text.clone(), settings, unreadable));
+        if !local {
+            self.gaps.proc_stat = proc_stat_refusal(c, settings.cloud())?;
+        }
+        self.gaps.redo_syncs = uncounted_syncs(&settings);
+        self.first = Some((c.version, c.version_text.clone(), settings));
         Ok(())
     }
-}
-
-/// The endpoints at `urls`, each another one.
-fn endpoints(urls: &[String], request: &OpenRequest, private: bool) -> Result<Vec<Arc<Endpoint>>, TargetError> {
-    let mut endpoints: Vec<Arc<Endpoint>> = Vec::new();
-    for url in urls {
-        let endpoint = Endpoint::new(url, request, of_target(private))?;
-        if endpoints.iter().any(|other| {
-            other.config.place() == endpoint.config.place() && other.config.database == endpoint.config.database
-        }) {
-            return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
-        }
-        endpoints.push(Arc::new(endpoint));
-    }
-    Ok(endpoints)
 }
 
 /// Constants of a target of so many nodes, of which some only read.
@@ -185,18 +175,19 @@ impl Postgres {
         urls.extend(request.nodes.iter().cloned());
         let mut pair = None;
         if let Some(server) = &server {
-            let server = server.lock().unwrap_or_else(PoisonError::into_inner);
+            let server = lock(server);
             // Standbys for levels are no nodes: they may be far away, and tests of levels write.
             match server.setup.levels {
                 true => pair = Some(Pair::private(&server)?),
                 false => urls.extend(server.further.iter().map(url_of)),
             }
         }
-        let mut endpoints = endpoints(&urls, request, server.is_some())?;
-        let mut opened = Opened::default();
-        endpoints.iter_mut().try_for_each(|slot| opened.add(slot, request, server.is_some()))?;
-        let Opened { instances, instance_of, first, mut gaps } = opened;
-        let Some((version, version_text, settings, unreadable)) = first else {
+        let nodes = Servers { instances: Vec::new(), instance_of: Vec::new(), endpoints: Vec::new() };
+        let gaps = CounterGaps::default();
+        let mut opening = Opening { request, private: server.is_some(), nodes, first: None, gaps };
+        urls.iter().try_for_each(|url| opening.add(url))?;
+        let Opening { nodes: Servers { instances, instance_of, endpoints }, first, mut gaps, .. } = opening;
+        let Some((version, version_text, settings)) = first else {
             return Err(TargetError::Usage("the target has no node".into()));
         };
         // Nodes that take writes are before standbys, in whatever order they were given.
@@ -204,14 +195,11 @@ impl Postgres {
         nodes.sort_by_key(|(instance, _)| instances[*instance].standby);
         let (instance_of, endpoints): (_, Vec<_>) = nodes.into_iter().unzip();
         let read_only_nodes = instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
-        gaps.redo_syncs = uncounted_syncs(&settings);
-        match (instances.iter().all(|i| i.local), instances.len(), unreadable) {
-            (true, _, _) => {}
-            (false, 1, None) => gaps.reads_proc_stat = true,
-            (false, 1, Some(why)) => gaps.proc_stat = Some(why),
-            (false, _, _) => {
+        if !instances.iter().all(|i| i.local) {
+            if instances.len() > 1 {
                 gaps.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
             }
+            gaps.reads_proc_stat = gaps.proc_stat.is_none();
         }
         if server.is_none() {
             pair = Pair::open(request, &instances[0].endpoint, &instances[0].identity, instances.len())?;
@@ -233,48 +221,24 @@ impl Postgres {
         })
     }
 
-    /// Runs `f` in an administrative session of `instance`.
-    pub(super) fn admin<T>(
-        &self,
-        instance: &PgInstance,
-        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
-    ) -> Result<T, TargetError> {
-        self.session(instance, SessionRole::Admin, f)
-    }
-
-    pub(super) fn session<T>(
-        &self,
-        instance: &PgInstance,
-        role: SessionRole,
-        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
-    ) -> Result<T, TargetError> {
-        let mut c = instance.endpoint.connect(role)?;
-        let done = f(&mut c);
-        // A failed step may have committed before: publish in both cases.
-        match (&done, c.publish()) {
-            (Ok(_), Err(e)) => Err(e),
-            _ => done,
-        }
-    }
-
     /// The instance that takes writes.
-    pub(super) fn primary(&self) -> &PgInstance {
-        &self.nodes.instances[0]
+    pub(super) fn primary(&self) -> &Endpoint {
+        &self.nodes.instances[0].endpoint
     }
 
-    /// As [`Self::admin`], in the primary.
+    /// Runs `f` in an administrative session of the primary.
     pub(super) fn at_primary<T>(
         &self,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
     ) -> Result<T, TargetError> {
-        self.admin(self.primary(), f)
+        self.primary().session(SessionRole::Admin, f)
     }
 
     /// Standbys: those that are nodes, or those for levels that run.
     pub(super) fn standbys(&self) -> Result<Vec<Endpoint>, TargetError> {
         match (&self.pair, self.private_server()) {
             (Some(_), Some(server)) => server.running_standbys(),
-            (Some(pair), None) => Ok(pair.endpoints()),
+            (Some(pair), None) => Ok(pair.standbys.iter().map(|s| s.endpoint.clone()).collect()),
             (None, _) => {
                 let standbys = self.nodes.instances.iter().filter(|i| i.standby);
                 Ok(standbys.map(|i| Endpoint::clone(&i.endpoint)).collect())
@@ -284,7 +248,29 @@ impl Postgres {
 
     /// Waits until all standbys have replayed what their primary has on disk.
     pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
-        standbys::wait(&self.primary().endpoint, &self.standbys()?)
+        standbys::wait(self.primary(), &self.standbys()?)
+    }
+
+    pub(super) fn private_server(&self) -> Option<MutexGuard<'_, TempServer>> {
+        self.server.as_deref().map(lock)
+    }
+
+    /// Makes the server read its configuration file; `false` if a setting in it needs a restart.
+    pub(super) fn reload(&self) -> Result<bool, TargetError> {
+        let ask = |sql: &str| self.primary().session(SessionRole::Inspect, |c| c.value(sql));
+        let read = "SELECT pg_conf_load_time()::text";
+        let before = ask(read)?;
+        ask("SELECT pg_reload_conf()")?;
+        let deadline = Instant::now() + RELOAD_TIMEOUT;
+        // Of a new session each time: one takes over the postmaster's values when it begins.
+        while ask(read)? == before {
+            if Instant::now() >= deadline {
+                let (s, place) = (RELOAD_TIMEOUT.as_secs(), &self.url);
+                return Err(TargetError::Local(format!("{place} did not read its configuration file within {s} s")));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(ask("SELECT bool_or(pending_restart)::text FROM pg_settings")?.as_deref() != Some("true"))
     }
 
     /// The proxy or pooler through which jobs go now.
@@ -312,6 +298,36 @@ impl Postgres {
         }
         Ok(c)
     }
+}
+
+impl Settings for Postgres {
+    fn switch(&self, request: &OpenRequest, restart: bool) -> Result<(Box<dyn Target>, bool), TargetError> {
+        let Some(shared) = &self.server else {
+            return Err(TargetError::Unsupported("loadline does not change a user's server".into()));
+        };
+        let before = lock(shared).settings.given.clone();
+        lock(shared).configure(&request.settings)?;
+        let restart = restart || !self.reload()?;
+        let started = if restart { lock(shared).restart() } else { Ok(()) };
+        if let Err(e) = started {
+            let mut server = lock(shared);
+            let _ = server.configure(&before).and_then(|()| server.restart());
+            return Err(e);
+        }
+        let url = url_of(&lock(shared).first);
+        Ok((Box::new(Postgres::open(self.kind, &url, request, Some(Arc::clone(shared)))?), restart))
+    }
+
+    fn setting(&self, name: &str) -> Result<Option<String>, TargetError> {
+        // Not in an administrative session, which has settings of its own.
+        self.primary().session(SessionRole::Inspect, |c| {
+            c.value(&format!("SELECT current_setting({}, true)", sql::literal(name)))
+        })
+    }
+}
+
+fn lock(server: &Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates the extension on a private server that loads its library.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::knowledge::KNOWLEDGE;
 use super::sql::{literal, own};
-use super::wire::{Connection, Row};
+use super::wire::{Connection, Row, Values};
 use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::rules::SettingValues;
@@ -29,11 +29,11 @@ impl PgSettings {
     /// Reads the settings of this session, including those of its role and its database.
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
         let rows = c.query(&own(&KNOWLEDGE.queries.text("settings", &[])))?;
-        let setting = |row: Row| {
+        let setting = |row: &Row| {
             let (shown, raw, unit) = (row.text(1), row.text(2), row.text(3));
             (row.text(0), Setting { shown, raw, unit, is_default: row.is_true(4), is_built_in: row.is_true(5) })
         };
-        Ok(PgSettings(rows.into_iter().map(Row).map(setting).collect()))
+        Ok(PgSettings(rows.iter().map(setting).collect()))
     }
 
     /// Value with its unit; `None` if there is no such setting or the role cannot see it.
@@ -41,12 +41,10 @@ impl PgSettings {
         self.0.get(name).map(|s| s.shown.as_str())
     }
 
-    /// The managed service that these settings are of.
     pub(super) fn cloud(&self) -> Option<&'static Cloud> {
         Cloud::from_settings(self.0.keys().map(String::as_str))
     }
 
-    /// Whether the setting is `on`.
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.get(name) == Some("on")
     }
@@ -159,13 +157,11 @@ impl SettingValues for PgSettings {
 pub(super) fn refuse_placeholders(c: &mut Connection, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
     for name in given.keys() {
         let Some((extension, _)) = name.split_once('.') else { continue };
-        let defined = format!("SELECT name FROM pg_settings WHERE lower(name) = lower({})", literal(name));
-        // The library of a language is loaded when it is first used.
-        let language = format!("SELECT extname FROM pg_extension WHERE extname = {}", literal(extension));
-        if c.value(&defined)?.is_none() && c.value(&language)?.is_some() {
-            c.query(&format!("LOAD {}", literal(extension)))?;
+        // The library of the one language that a new server has is loaded when it is first used.
+        if extension == "plpgsql" {
+            c.query("LOAD 'plpgsql'")?;
         }
-        if c.value(&defined)?.is_none() {
+        if c.value(&format!("SELECT name FROM pg_settings WHERE lower(name) = lower({})", literal(name)))?.is_none() {
             return Err(TargetError::Usage(format!(
                 "--setting {name}: no extension that is loaded has such a setting, so it would do nothing; correct its name, or load \
                  the library that defines it, as with --setting shared_preload_libraries={extension}"
@@ -209,26 +205,16 @@ mod tests {
 
     #[test]
     fn the_log_is_bounded_if_segments_are_reused() {
-        let settings =
-            |archive: &str| PgSettings::from_pairs(&[("archive_mode", archive, ""), ("max_wal_size", "1024", "MB")]);
-        let limit = 1536 << 20;
-        assert_eq!(settings("off").log_bytes(false, 1 << 40), limit);
-        assert_eq!(settings("off").log_bytes(false, 1 << 20), 1 << 20, "no more than is written");
-        assert_eq!(settings("on").log_bytes(false, 1 << 40), 1 << 40);
-        assert_eq!(settings("off").log_bytes(true, 1 << 40), 1 << 40);
-        assert_eq!(PgSettings::default().log_bytes(false, 1 << 40), 1 << 40, "unknown settings");
-    }
-
-    #[test]
-    fn sizes_are_in_bytes() {
-        let s = PgSettings::from_pairs(&[
-            ("shared_buffers", "16384", "8kB"),
-            ("max_wal_size", "1024", "MB"),
-            ("jit", "on", ""),
-        ]);
-        assert_eq!(s.bytes("shared_buffers"), Some(128.0 * 1024.0 * 1024.0));
-        assert_eq!(s.bytes("max_wal_size"), Some(1024.0 * 1024.0 * 1024.0));
-        assert_eq!(s.bytes("none"), None);
-        assert!(s.is_on("jit"));
+        let settings = |archive: &str, size: &str, unit: &str| {
+            PgSettings::from_pairs(&[("archive_mode", archive, ""), ("max_wal_size", size, unit)])
+        };
+        let (usual, limit) = (settings("off", "1024", "MB"), 1536 << 20);
+        assert_eq!(usual.log_bytes(false, 1 << 40), limit);
+        assert_eq!(settings("off", "131072", "8kB").log_bytes(false, 1 << 40), limit);
+        assert_eq!(usual.log_bytes(false, 1 << 20), 1 << 20, "no more than is written");
+        for (unbounded, kept) in [(settings("on", "1024", "MB"), false), (usual, true), (PgSettings::default(), false)]
+        {
+            assert_eq!(unbounded.log_bytes(kept, 1 << 40), 1 << 40, "{unbounded:?}");
+        }
     }
 }

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::connect::{Endpoint, SessionRole};
 use super::sql::literal;
-use super::wire::Connection;
+use super::wire::{Connection, Values};
 use crate::error::{TargetError, unless_refused};
 use crate::patience::go_on;
 
-/// Identity of a server instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     /// Of the database cluster: equal for a primary, its standbys and copies. `None` without the privilege to see it.
@@ -19,7 +18,6 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The server of `c`.
     pub(super) fn read(c: &mut Connection, endpoint: &Endpoint, private: bool) -> Result<Identity, TargetError> {
         let instance =
             if private { "current_setting('cluster_name')" } else { "date_part('epoch', pg_postmaster_start_time())" };
@@ -63,22 +61,14 @@ impl Identity {
 /// Time without progress after which a standby is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits until each of `standbys` has replayed the log that `primary` has on disk now.
-///
-/// # Errors
-/// [`TargetError::Local`] if one of them does not get on.
+/// Waits until each of `standbys` has replayed the log that `primary` has on disk now; [`TargetError::Local`] if one does not get on.
 pub(super) fn wait(primary: &Endpoint, standbys: &[Endpoint]) -> Result<(), TargetError> {
     if standbys.is_empty() {
         return Ok(());
     }
-    let mut c = primary.connect(SessionRole::Inspect)?;
-    let end = c.value("SELECT pg_current_wal_flush_lsn()")?.unwrap_or_default();
-    c.publish()?;
-    standbys.iter().try_for_each(|standby| {
-        let mut c = standby.connect(SessionRole::Inspect)?;
-        reach(&mut c, &end, standby)?;
-        c.publish()
-    })
+    let end = primary.session(SessionRole::Inspect, |c| c.value("SELECT pg_current_wal_flush_lsn()"))?;
+    let end = end.unwrap_or_default();
+    standbys.iter().try_for_each(|standby| standby.session(SessionRole::Inspect, |c| reach(c, &end, standby)))
 }
 
 /// Waits until the standby of `c` has replayed up to `end`.
@@ -97,7 +87,7 @@ fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), Target
         if behind < least {
             (least, since) = (behind, Instant::now());
         }
-        let paused = row.get(1) == Some("paused");
+        let paused = row.value(1) == Some("paused");
         if paused || since.elapsed() > PATIENCE {
             let how = if paused { "its replay is paused" } else { "it does not get on" };
             return Err(TargetError::Local(format!(

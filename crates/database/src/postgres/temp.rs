@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::connect::{Endpoint, SessionRole};
-use super::versions::OLDEST;
+use super::knowledge::OLDEST;
 use super::{sql, standbys};
 use crate::env::of_target;
 use crate::error::TargetError;
@@ -154,7 +154,6 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
     std::iter::once("include 'data/postgresql.conf'\n".to_owned()).chain(lines).collect()
 }
 
-/// A running private server, with its standbys.
 pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
@@ -200,7 +199,6 @@ impl TempServer {
         self.further.iter().chain([&self.first]).try_for_each(|server| configure(&self.settings, server))
     }
 
-    /// Restarts the server and its standbys with their settings.
     pub(super) fn restart(&mut self) -> Result<(), TargetError> {
         let stages = &self.setup.product.restart;
         self.first.stop(stages);

@@ -1,5 +1,6 @@
 //! A blocking session with one output and one input buffer, both reused.
 
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -7,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::BytesMut;
 use loadline_workload::Arg;
+use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, Version};
 use super::protocol::{self, ServerError};
 use super::sql::{SCHEMA, own};
-use super::versions::Version;
 use crate::error::{Cause, TABLE_GONE, TargetError};
 use crate::patience::{self, Patience};
 use crate::role::Canceller;
@@ -23,41 +24,36 @@ const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
 pub(super) const FLUSH: &[u8] = b"H\0\0\0\x04";
 pub(super) const SYNC: &[u8] = b"S\0\0\0\x04";
 
-/// Rows in text form.
-pub(super) type Rows = Vec<Vec<Option<String>>>;
+pub(super) type Row = Vec<Option<String>>;
 
-/// A row in text form.
-#[derive(Debug, Default)]
-pub(super) struct Row(pub(super) Vec<Option<String>>);
+/// Values of a row by their place, from 0.
+pub(super) trait Values {
+    fn value(&self, at: usize) -> Option<&str>;
 
-impl Row {
-    pub(super) fn get(&self, at: usize) -> Option<&str> {
-        self.0.get(at)?.as_deref()
+    /// Empty for NULL.
+    fn text(&self, at: usize) -> String {
+        self.value(at).unwrap_or_default().to_owned()
     }
 
-    /// The text at `at`; empty for NULL.
-    pub(super) fn text(&self, at: usize) -> String {
-        self.get(at).unwrap_or_default().to_owned()
+    fn is_true(&self, at: usize) -> bool {
+        self.value(at) == Some("t")
     }
 
-    pub(super) fn is_true(&self, at: usize) -> bool {
-        self.get(at) == Some("t")
-    }
-
-    pub(super) fn number<T: FromStr>(&self, at: usize) -> Option<T> {
-        self.get(at)?.parse().ok()
+    fn number<T: FromStr>(&self, at: usize) -> Option<T> {
+        self.value(at)?.parse().ok()
     }
 }
 
-/// Identifies a session to the server, to cancel its query through another connection.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct CancelKey {
-    /// Process id of the session's server process.
-    pub(super) pid: u32,
-    pub(super) secret: u32,
+impl Values for Row {
+    fn value(&self, at: usize) -> Option<&str> {
+        self.get(at)?.as_deref()
+    }
 }
 
-/// A session with the server.
+/// Commits of loadline's own work (administration, probes, the end of a CALL) that a server's counters already
+/// include. They are subtracted from `xact_commit`.
+pub(super) type Ledger = Arc<AtomicU64>;
+
 pub(super) struct Connection {
     pub(super) stream: Stream,
     /// Output buffer, sent by [`Self::send`].
@@ -68,7 +64,9 @@ pub(super) struct Connection {
     pub(super) version: Version,
     /// The version as sent by the server.
     pub(super) version_text: String,
-    pub(super) key: CancelKey,
+    /// Process id of its server process, and the secret with which another connection cancels its query.
+    pub(super) pid: u32,
+    pub(super) secret: i32,
     /// Ends a call, and asks what the server does for this session, once it is open.
     pub(super) canceller: Canceller,
     place: String,
@@ -96,7 +94,8 @@ impl Connection {
             status: b'I',
             version: Version::default(),
             version_text: String::new(),
-            key: CancelKey::default(),
+            pid: 0,
+            secret: 0,
             canceller: patience::unanswered(),
             place,
             // The server counts the login as a transaction.
@@ -132,12 +131,7 @@ impl Connection {
                 }
                 Ok(Some((_, len))) => self.fill(len)?,
                 Ok(None) => self.fill(5)?,
-                Err(len) => {
-                    return Err(TargetError::Lost(format!(
-                        "the server at {} does not speak PostgreSQL's protocol (a message of {len} bytes)",
-                        self.place
-                    )));
-                }
+                Err(len) => return Err(self.not_spoken(format_args!("a message of {len} bytes"))),
             }
         }
     }
@@ -146,6 +140,21 @@ impl Connection {
     #[inline]
     pub(super) fn body(&self, incoming: Incoming) -> &[u8] {
         &self.input.bytes[incoming.start..incoming.end]
+    }
+
+    /// `incoming` as a message of its kind, by a copy.
+    pub(super) fn parsed(&self, incoming: Incoming) -> Result<Message, TargetError> {
+        let bytes = &self.input.bytes[incoming.start - 5..incoming.end];
+        match Message::parse(&mut BytesMut::from(bytes)) {
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(self.not_spoken("a message that is cut off")),
+            Err(e) => Err(self.not_spoken(e)),
+        }
+    }
+
+    #[cold]
+    fn not_spoken(&self, what: impl Display) -> TargetError {
+        TargetError::Lost(format!("the server at {} does not speak PostgreSQL's protocol ({what})", self.place))
     }
 
     fn fill(&mut self, len: usize) -> Result<(), TargetError> {
@@ -234,7 +243,6 @@ impl Connection {
         done
     }
 
-    /// Whether no transaction is open.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.status == b'I'
@@ -288,28 +296,28 @@ impl Connection {
     }
 
     /// Runs `sql` (one or more statements without parameters) and returns all rows.
-    pub(super) fn query(&mut self, sql: &str) -> Result<Rows, TargetError> {
+    pub(super) fn query(&mut self, sql: &str) -> Result<Vec<Row>, TargetError> {
         self.put(|out| frontend::query(sql, out))?;
         self.send()?;
         self.text_rows()
     }
 
     /// Runs one statement with text parameters.
-    pub(super) fn query_with(&mut self, sql: &str, values: &[&str]) -> Result<Rows, TargetError> {
+    pub(super) fn query_with(&mut self, sql: &str, values: &[&str]) -> Result<Vec<Row>, TargetError> {
         self.put(|out| frontend::parse("", sql, [], out))?;
         self.send_bound("", values)
     }
 
     /// Runs the prepared statement `name` with text parameters.
-    pub(super) fn send_bound(&mut self, name: &str, values: &[&str]) -> Result<Rows, TargetError> {
+    pub(super) fn send_bound(&mut self, name: &str, values: &[&str]) -> Result<Vec<Row>, TargetError> {
         self.call(name, false, values.iter().map(|v| Arg::Bytes(v.as_bytes())));
         self.send_and_sync()?;
         self.text_rows()
     }
 
     /// Reads the rows of loadline's own query.
-    pub(super) fn text_rows(&mut self) -> Result<Rows, TargetError> {
-        let mut rows = Rows::new();
+    pub(super) fn text_rows(&mut self) -> Result<Vec<Row>, TargetError> {
+        let mut rows = Vec::new();
         self.until_own_ready(|tag, body| {
             if tag == b'D' {
                 rows.push(protocol::texts(body));
@@ -320,12 +328,12 @@ impl Connection {
 
     /// The first row of a query; empty if there is none.
     pub(super) fn row(&mut self, sql: &str) -> Result<Row, TargetError> {
-        Ok(Row(self.query(sql)?.into_iter().next().unwrap_or_default()))
+        Ok(self.query(sql)?.into_iter().next().unwrap_or_default())
     }
 
     /// The single value of a query; `None` for NULL or no row.
     pub(super) fn value(&mut self, sql: &str) -> Result<Option<String>, TargetError> {
-        Ok(self.row(sql)?.0.into_iter().next().flatten())
+        Ok(self.row(sql)?.into_iter().next().flatten())
     }
 
     /// The single number of a query; `None` for anything else.
@@ -335,16 +343,24 @@ impl Connection {
 
     /// Prepares statements (name, text, parameter types) in one round trip.
     pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), TargetError> {
-        for (name, sql, types) in statements {
-            self.put(|out| frontend::parse(name, sql, types.iter().copied(), out))?;
-        }
-        self.send_and_sync()?;
-        self.until_own_ready(|_, _| ())
+        self.prepare_each(statements).map_err(|(_, e)| e)
+    }
+
+    /// As [`Self::prepare`]; an error comes with the number of the statement that is refused.
+    pub(super) fn prepare_each(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), (usize, TargetError)> {
+        let mut prepared = 0;
+        let mut each = statements.iter();
+        let put = each
+            .try_for_each(|(name, sql, types)| self.put(|out| frontend::parse(name, sql, types.iter().copied(), out)));
+        let sent = put.and_then(|()| self.send_and_sync());
+        // ParseComplete.
+        let done = sent.and_then(|()| self.until_own_ready(|tag, _| prepared += usize::from(tag == b'1')));
+        done.map_err(|e| (prepared, e))
     }
 
     /// Adds loadline's own commits to the ledger.
     pub(super) fn book(&mut self) {
-        self.ledger.add(std::mem::take(&mut self.own_commits));
+        self.ledger.fetch_add(std::mem::take(&mut self.own_commits), Ordering::Relaxed);
     }
 
     /// Publishes this session's work in the server's counters, then adds its own commits to the ledger.
@@ -368,22 +384,5 @@ impl Drop for Connection {
         let mut message = BytesMut::new();
         frontend::terminate(&mut message);
         let _ = self.stream.write_all(&message).and_then(|()| self.stream.flush());
-    }
-}
-
-/// Commits of loadline's own work (administration, probes, the end of a CALL) that the server's counters already
-/// include. They are subtracted from `xact_commit`.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Ledger(Arc<AtomicU64>);
-
-impl Ledger {
-    /// Adds `commits`.
-    pub(super) fn add(&self, commits: u64) {
-        self.0.fetch_add(commits, Ordering::Relaxed);
-    }
-
-    /// Sum of all commits.
-    pub(super) fn total(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
     }
 }

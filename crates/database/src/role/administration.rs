@@ -6,7 +6,7 @@ use crate::data_set::LoadProgress;
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Creates, loads, empties and removes the objects of a run on the target. By default it has no tables, and nobody else can use it.
+/// The objects of a run on the target. By default it has no tables, and nobody else can use it.
 pub trait Administration {
     /// Locks the target's loadline schema for this run until the lock is dropped or its owner dies; refused if another run has it.
     fn lock(&self) -> Result<RunLock, TargetError> {
@@ -25,7 +25,6 @@ pub trait Administration {
         Ok(())
     }
 
-    /// Loads without telling progress.
     fn load(&self, work: &Work, jobs: u32) -> Result<(), TargetError> {
         self.load_watched(work, jobs, &LoadProgress::default())
     }
@@ -36,15 +35,13 @@ pub trait Administration {
         Ok(LogSpace { bytes: data.saturating_add(indexes), ..LogSpace::default() })
     }
 
-    /// Prepares the target for a test of the workload with `driver`: empties the tables that the workload fills, and
-    /// changes server-wide settings. Called before every test.
+    /// Before every test with `driver`: empties the tables that the workload fills, and changes server-wide settings.
     fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         let _ = (work, driver);
         Ok(())
     }
 
-    /// Brings the target to the same state before every test, for example by a checkpoint. Returns a description of
-    /// what it could not do.
+    /// Brings the target to the same state before every test, for example by a checkpoint. Returns what it could not do.
     fn settle(&self) -> Result<Option<String>, TargetError> {
         Ok(None)
     }
@@ -64,8 +61,7 @@ pub trait Administration {
         Ok(Vec::new())
     }
 
-    /// Removes the objects of a run. With `keep_data` the data set stays, also after later runs; otherwise only
-    /// tables that an earlier run kept stay.
+    /// As [`Self::clean`], but tables that an earlier run kept stay, and with `keep_data` the data set from now on.
     fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
         let _ = keep_data;
         self.clean()
@@ -78,7 +74,6 @@ pub struct RunLock {
 }
 
 impl RunLock {
-    /// A lock that is released when `held` is dropped.
     pub fn new(held: impl Send + 'static) -> RunLock {
         RunLock { _held: Box::new(held) }
     }

@@ -7,18 +7,17 @@ use super::FreeSpace;
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Checks a target before a run.
 pub trait Doctor {
     /// Checks everything that would spoil the figures of a run.
     fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
 
-    /// Limits of this server, in addition to those of its kind, because of a setting that loadline does not
-    /// change; nothing by default. Workloads that need it are skipped with the reason.
+    /// Limits of this server beside those of its kind, because of a setting that loadline does not change. Workloads that need it
+    /// are skipped with the reason.
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         Ok(Capabilities::default())
     }
 
-    /// Why it cannot do this work, with these parameters and this size of the data; nothing by default. Workloads are skipped with it.
+    /// Why it cannot do this work, with these parameters and this size of the data: it is skipped.
     fn refuses(&self, work: &Work) -> Option<String> {
         let _ = work;
         None
@@ -29,23 +28,19 @@ pub trait Doctor {
         Ok(None)
     }
 
-    /// The privileges that loadline uses; none if the database has no such thing.
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
         Ok(Vec::new())
     }
 
-    /// The maximum number of jobs on the target, and the setting that limits it; none by default.
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
         Ok(JobLimit::default())
     }
 }
 
-/// A privilege that loadline uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Privilege {
     pub sql: Vec<GrantSql>,
     pub gives: &'static str,
-    /// Whether the role has it.
     pub granted: bool,
     pub used: Use,
 }
@@ -54,7 +49,7 @@ pub struct Privilege {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantSql {
     pub grant: String,
-    /// Takes it back; `None` if nothing needs to be.
+    /// `None` if nothing needs to be taken back.
     pub revoke: Option<String>,
 }
 
@@ -100,10 +95,8 @@ impl Privilege {
     }
 }
 
-/// The maximum number of jobs on a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobLimit {
-    /// The maximum; `None` if unlimited.
     pub jobs: Option<u32>,
     /// The limiting setting with its value: `max_connections = 100, of which 3 are reserved`.
     pub because: String,

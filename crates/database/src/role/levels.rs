@@ -14,13 +14,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A database with replicas, whose level (how far a commit waits for them) and whose distance loadline can change.
 pub trait Levels {
-    /// Brings the level of this name about (of [`TargetKind::levels`](crate::TargetKind)), or the baseline (`None`), in which a commit waits until its own log is on disk and for no replica,
-    /// with this one-way delay to each replica. Waits until both are in force: a level that waits for replicas has as many synchronous
-    /// ones as it needs. The replicas are there and receive in the baseline as well.
-    ///
-    /// # Errors
-    /// [`TargetError::Usage`] with the known levels if there is no such level; [`TargetError::Local`] if it does not get into
-    /// force, with what the database says of its replicas.
+    /// Brings the level of this name about (of [`TargetKind::levels`](crate::TargetKind)), or the baseline (`None`), in which replicas
+    /// receive, and a commit waits for its own disk only; with this one-way delay to each replica. Waits until both are in force.
+    /// [`TargetError::Local`], with what the database says of its replicas, if they do not get into force.
     fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError>;
 
     /// A session that looks at the replicas while a test runs.
@@ -62,7 +58,6 @@ impl ReplicaWatch {
         Ok(ReplicaWatch { look: Box::new(look), links })
     }
 
-    /// The replicas now, as the database states them.
     pub fn look(&mut self) -> Result<Vec<Replica>, TargetError> {
         (self.look)()
     }
@@ -79,10 +74,7 @@ impl ReplicaWatch {
     }
 }
 
-/// The level of this `name` among the `known` ones; none is the baseline.
-///
-/// # Errors
-/// [`TargetError::Usage`] with the known levels if there is no such level.
+/// The level of this `name` among the `known` ones, which the error names if there is none; none is the baseline.
 pub(crate) fn find_level<'l, T>(
     known: &'l [T],
     name_of: impl Fn(&T) -> &str,
@@ -97,10 +89,7 @@ pub(crate) fn find_level<'l, T>(
 }
 
 /// Waits for a level (or the baseline) to be in force, for `patience` at most. `look` gets the time waited so far, and returns what is
-/// found while it is not.
-///
-/// # Errors
-/// [`TargetError::Local`] with what was found last; [`TargetError::Lost`] if the user wants to stop.
+/// found while it is not, which is the error in the end.
 pub(crate) fn wait_in_force(
     level: Option<&str>,
     patience: Duration,

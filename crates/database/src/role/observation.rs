@@ -16,15 +16,11 @@ pub enum Scope {
 
 /// Reads the database's counters.
 pub trait Observation {
-    /// Opens a session that reads the counters of the jobs.
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         self.observer_of(Scope::Jobs)
     }
 
-    /// Opens a session that reads the counters of this scope.
-    ///
-    /// # Errors
-    /// [`TargetError::Unsupported`] if the database cannot see others.
+    /// Opens a session that reads the counters of this scope; [`TargetError::Unsupported`] if the database cannot see others.
     fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError>;
 
     /// Columns that this target does not provide (in this version, with its present settings), each with the reason.
@@ -50,8 +46,8 @@ pub trait Observation {
         let _ = sessions;
     }
 
-    /// Ends the sessions of jobs of another process, which hangs or cannot be reached; `jobs` are their numbers in the test, `sessions`
-    /// the server's ids, as far as known. Returns how many were there; `None` if this database cannot tell whose sessions they are.
+    /// Ends the sessions of jobs of another process, which hangs or cannot be reached, by their numbers in the test and the server's ids,
+    /// as far as known. Returns how many were there; `None` if this database cannot tell whose sessions they are.
     fn end_jobs(&self, jobs: std::ops::Range<u32>, sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
         let _ = (jobs, sessions);
         Ok(None)
@@ -60,7 +56,6 @@ pub trait Observation {
 
 /// A session that reads the database's own counters.
 pub trait Observer: Send {
-    /// Reads all counters, including those of [`loadline_model::snapshot::counter`].
     fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
 
     /// Waits of the job sessions now; `None` if unknown.

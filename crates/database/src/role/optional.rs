@@ -32,10 +32,8 @@ pub trait Tables: BlockCache + StatisticsViews {
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError>;
 
-    /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be.
-    ///
-    /// # Errors
-    /// [`TargetError::Refused`] if a row differs, or when a statement fails.
+    /// Compares a sample of the rows of `table`, which `work` reads and which is complete, with what they must be:
+    /// [`TargetError::Refused`] if one differs.
     fn check_rows(&self, work: &Work, table: &Table) -> Result<(), TargetError>;
 
     fn drop_data_set(&self) -> Result<(), TargetError>;
@@ -53,12 +51,9 @@ pub struct FreeSpace {
     pub may_grow: Option<String>,
 }
 
-/// Returns the size of the database's block cache, sets it on a private server, and makes checkpoints on demand.
 pub trait BlockCache {
-    /// Resizes the block cache of a private server for the next tests; this may restart the server. With
-    /// `data_bytes`, the cache is large enough for the indexes of that much data, but not for its rows. With `None` it
-    /// gets its usual size. A user's server is not changed. Returns the present size of the cache, bytes; `None` if
-    /// unknown.
+    /// Gives the block cache of a private server its usual size or, with `data_bytes`, one that holds the indexes of that much data,
+    /// but not its rows; this may restart the server. A user's is not changed. Returns the size now, bytes; `None` if unknown.
     fn set_cache(&self, data_bytes: Option<u64>) -> Result<Option<u64>, TargetError>;
 
     /// As [`BlockCache::set_cache`] with so much data, for transactions that are to read one block of the device each.
@@ -66,7 +61,7 @@ pub trait BlockCache {
         self.set_cache(Some(data_bytes))
     }
 
-    /// Makes the database write all changed blocks now, and returns when that is done.
+    /// Returns when all changed blocks are written.
     fn checkpoint(&self) -> Result<(), TargetError>;
 }
 
@@ -79,7 +74,6 @@ pub trait ParallelQueries {
     fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError>;
 }
 
-/// The maximum number of workers of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerLimit {
     pub workers: u32,
@@ -87,7 +81,6 @@ pub struct WorkerLimit {
     pub because: String,
 }
 
-/// How many workers ran a tried query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParallelWorkers {
     pub planned: u32,

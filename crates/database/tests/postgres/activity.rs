@@ -95,14 +95,11 @@ fn a_snapshot_of_all_counts_all_databases_and_open_transactions() {
     wait_for("it to be blocked", || db.psql(blocked) != "0");
     let views = views(target.as_ref());
     let running = find(&views, "Statements and open transactions");
+    let text = |value: &Option<Value>| if let Some(Value::Text(text)) = value { text.clone() } else { String::new() };
+    let rows: Vec<Vec<String>> = running.rows.iter().map(|row| row.iter().map(text).collect()).collect();
     let row = |state: &str, statement: &str| {
-        let text = |row: &[Option<Value>], i: usize| match &row[i] {
-            Some(Value::Text(text)) => text.clone(),
-            _ => String::new(),
-        };
-        let found = running.rows.iter().find(|r| text(r, 2) == state && text(r, 0) == statement);
-        let found = found.unwrap_or_else(|| panic!("no {state} {statement}: {running:?}"));
-        (0..found.len()).map(|i| text(found, i)).collect::<Vec<_>>()
+        let found = rows.iter().find(|row| row[2] == state && row[0] == statement);
+        found.unwrap_or_else(|| panic!("no {state} {statement}: {rows:?}"))
     };
     let (holds, blocked) = (row("idle in transaction", "SELECT '…';"), row("active", "SELECT * FROM locked;"));
     assert_eq!((blocked[5].as_str(), &blocked[6]), ("Lock:relation", &holds[1]));

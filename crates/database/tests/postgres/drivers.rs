@@ -20,7 +20,8 @@ fn both_drivers_write_the_same_bytes_and_the_evidence_equals_the_work() {
         let table = format!("loadline.{code}_{}", work.workload.tables[0].name);
         db.psql(&format!("SELECT count(*), md5(string_agg(t::text, ',' ORDER BY id)) FROM {table} t"))
     };
-    assert!(both_drivers_write_the_same_bytes(db.target().as_ref(), contents) > 0);
+    // The commit start is measured in every seventh transaction of one statement: two of twenty in each session.
+    assert_eq!(both_drivers_write_the_same_bytes(db.target().as_ref(), contents), 10);
 }
 
 #[test]
@@ -33,26 +34,6 @@ fn a_slice_counts_each_of_its_transactions_once() {
 #[ignore = "nightly: the clocks agree as well as the fastest answer, and others take time from a slice"]
 fn transactions_fill_most_of_a_slice() {
     slices(server().database("full_slices").target().as_ref(), &work("LGWR-LAT1", &[]), 300_000_000, 500_000, 0.8);
-}
-
-#[test]
-fn the_commit_start_is_measured_in_one_of_seven_transactions() {
-    let db = server().database("sampled");
-    let work = work("LGWR-LAT1", &[]);
-    let target = prepared(&db, &work, 1);
-    let mut s = target.client_session(&work, 0).unwrap();
-    let mut seen = 0;
-    for i in 0..70 {
-        let before = loadline_storage::now_ns();
-        let (rows, done) = s.execute_and_commit(0, &[Arg::Bytes(&[i; 100]), Arg::Int(i64::from(i))]).unwrap();
-        assert_eq!(rows, 1);
-        if let Some(done) = done {
-            seen += 1;
-            assert!(before < done && done < loadline_storage::now_ns());
-        }
-    }
-    assert_eq!(seen, 10);
-    assert_eq!(target.evidence(&work).unwrap(), Some(70));
 }
 
 #[test]

@@ -100,9 +100,7 @@ impl Db {
 }
 
 pub(crate) fn request(url: &str) -> OpenRequest {
-    let mut request = OpenRequest::new(url, PathBuf::from("/var/tmp"));
-    request.run = "test-run".into();
-    request
+    OpenRequest { run: "test-run".into(), ..OpenRequest::new(url, "/var/tmp".into()) }
 }
 
 pub(crate) fn open(url: &str) -> Result<Box<dyn Target>, loadline_database::TargetError> {

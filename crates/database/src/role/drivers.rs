@@ -1,15 +1,14 @@
-//! The client driver: jobs send statements from outside the database.
+//! The drivers: jobs send statements from outside the database, or the loop of each job runs inside it.
 
 use std::sync::Arc;
 
+use loadline_model::Latencies;
 use loadline_workload::{Arg, Execute};
 
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Opens the sessions of jobs that send each statement.
 pub trait ClientDriver {
-    /// Opens the session of `job` and prepares its statements.
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError>;
 
     /// Makes visible in the database's counters what jobs did in sessions that a pooler keeps open, if they are delayed.
@@ -28,23 +27,17 @@ pub trait ClientSession: Send {
     /// Executes statement number `statement` of the program and returns the number of rows it touched.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError>;
 
-    /// Adds rows with the keys `first … first + rows − 1` to table number `table` of the workload, by the database's
-    /// bulk load, and returns how many were added.
-    ///
-    /// # Errors
-    /// Those of the database; [`TargetError::Unsupported`] if it has no bulk load.
+    /// Adds rows with the keys `first … first + rows − 1` to table number `table` of the workload, by the database's bulk load, and
+    /// returns how many were added; [`TargetError::Unsupported`] if it has none.
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, TargetError>;
 
-    /// Executes a query outside a transaction of the program: it sees all that is committed now, and is not counted as
-    /// a commit. Returns the number of its rows.
+    /// Executes a query outside a transaction of the program, on all that is committed now; it is not counted as a commit. Returns the
+    /// number of its rows.
     fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.execute(statement, args)
     }
 
-    /// Commits in the program's mode.
-    ///
-    /// # Errors
-    /// Those of the database; it is then unknown whether the transaction is committed.
+    /// Commits in the program's mode. After an error it is unknown whether the transaction is committed.
     fn commit(&mut self) -> Result<(), TargetError>;
 
     /// Whether its transactions only read, and one of a single query needs neither begin nor commit.
@@ -52,10 +45,8 @@ pub trait ClientSession: Send {
         false
     }
 
-    /// Runs a transaction of one statement: statement and commit in one round trip (autocommit). Returns the number of
-    /// rows touched and, if the session can see it, the time (ns) at which the statement was done and its commit
-    /// began. If that costs throughput (a second wake-up per transaction), it is measured for a regular sample of the
-    /// transactions only.
+    /// Runs a transaction of one statement in one round trip (autocommit). Returns the number of rows touched and, if the session
+    /// can see it, when its commit began, ns: for a regular sample of the transactions only, if that costs throughput.
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.only_reads() {
             return Ok((self.execute(statement, args)?, None));
@@ -67,17 +58,13 @@ pub trait ClientSession: Send {
         Ok((rows, Some(done)))
     }
 
-    /// Sends a text of one or more statements as one message and reads all results. `done` says what it did, also if one of
-    /// its statements failed. Statements commit as they do for any client that sends such a text.
-    ///
-    /// # Errors
-    /// Those of the database; [`TargetError::Unsupported`] if it has no such message.
+    /// Sends a text of one or more statements as one message, as any client does, and reads all results. `done` says what it did, also
+    /// if one of its statements failed; [`TargetError::Unsupported`] if the database has no such message.
     fn send_text(&mut self, text: &str, keep: Results, done: &mut TextDone) -> Result<(), TargetError> {
         let _ = (text, keep, done);
         Err(TargetError::Unsupported("this target does not run texts of statements".into()))
     }
 
-    /// Rolls back the open transaction, if any.
     fn rollback(&mut self) -> Result<(), TargetError>;
 
     /// Makes this session's work visible in the database's counters, if they are delayed.
@@ -85,8 +72,8 @@ pub trait ClientSession: Send {
         Ok(())
     }
 
-    /// From now on calls wait without a limit, and spend no time on watching for one: for timed jobs. Until then a session gives
-    /// up a call that waits for something other than the server's work.
+    /// From now on calls wait without a limit, as those of timed jobs. Until then a session gives up a call that waits for something
+    /// other than the server's work.
     fn wait_without_limit(&mut self) -> Result<(), TargetError> {
         Ok(())
     }
@@ -105,7 +92,6 @@ pub enum Results {
     All,
 }
 
-/// Outcome of a text of statements.
 #[derive(Debug, Clone, Default)]
 pub struct TextDone {
     pub commits: u64,
@@ -124,7 +110,6 @@ pub struct TextResult {
     pub rows: Vec<Vec<Option<String>>>,
 }
 
-/// Passes a stream's statements to the session.
 impl Execute for dyn ClientSession + '_ {
     type Error = TargetError;
 
@@ -146,12 +131,10 @@ pub struct Canceller {
 }
 
 impl Canceller {
-    /// A handle that calls `cancel`.
     pub fn new(cancel: impl Fn() + Send + Sync + 'static) -> Canceller {
         Canceller { cancel: Arc::new(cancel), ask: Arc::new(|| None) }
     }
 
-    /// Finds out by `ask` why the call does not end.
     #[must_use]
     pub fn asking(self, ask: impl Fn() -> Option<TargetError> + Send + Sync + 'static) -> Canceller {
         Canceller { ask: Arc::new(ask), ..self }
@@ -162,9 +145,70 @@ impl Canceller {
         (self.cancel)();
     }
 
-    /// Hindrance of the call, if that is not the database's own work: a lock, a replica, a server that is
-    /// stopped. Asks the server, which may take some seconds.
+    /// Why the call does not end, if not for the database's own work: a lock, a replica, a server that is stopped. May take seconds.
     pub fn hindrance(&self) -> Option<TargetError> {
         (self.ask)()
     }
+}
+
+pub trait DatabaseDriver {
+    /// Creates the program's procedure in the database; called again when a parameter has changed.
+    fn install(&self, work: &Work) -> Result<(), TargetError>;
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError>;
+
+    /// Time per transaction of this driver's own clock and histogram code, ns; `None` if it cannot be measured.
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError>;
+}
+
+/// The median of three measurements, of those that give one.
+pub(crate) fn median_of_three(
+    mut measure: impl FnMut() -> Result<Option<f64>, TargetError>,
+) -> Result<Option<f64>, TargetError> {
+    let mut times = Vec::new();
+    for _ in 0..3 {
+        times.extend(measure()?);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times.get(times.len() / 2).copied())
+}
+
+pub trait DatabaseSession: Send {
+    /// Runs transactions inside the database until the first one that completes at or after `until_ns` (on
+    /// [`loadline_storage::now_ns`]); after an error they are unknown. The next call continues the program's sequence.
+    fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError>;
+
+    /// A handle with which another thread can end a call that hangs.
+    fn canceller(&self) -> Canceller;
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Slice {
+    /// Start of its first transaction, ns.
+    pub first_start_ns: u64,
+    /// Times of the transactions that completed before the end of the slice.
+    pub transaction: Latencies,
+    /// Start and end of each of them, ns, in order; `None` if the server returns a histogram.
+    pub each: Option<Vec<[u64; 2]>>,
+    pub commit: Latencies,
+    /// The transaction that crossed the end, after which the slice ended.
+    pub end: Option<SliceEnd>,
+    pub lost: Attempts,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Attempts {
+    /// Attempts that lost against another transaction and were rolled back.
+    pub conflicts: u64,
+    /// COMMITs that failed: some databases count them as commits.
+    pub failed_commits: u64,
+}
+
+/// The transaction that crossed the end of a slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SliceEnd {
+    pub start_ns: u64,
+    /// When its commit began, and when that returned.
+    pub commit_ns: u64,
+    pub end_ns: u64,
 }
