@@ -120,7 +120,7 @@ impl<T: LoadsTables> Administration for T {
                 open()?.closing(|loader| {
                     lacking.iter().try_for_each(|table| match table.scope {
                         Scope::DataSet => data_set::load(work, table, loader, ways),
-                        _ => load(work, jobs, table, loader, ways, self.loaded()),
+                        Scope::Workload => load(work, jobs, table, loader, ways, self.loaded()),
                     })
                 })
             })?;

@@ -74,8 +74,8 @@ impl PgClientSession {
         let all: Vec<_> = of_program.chain(of_ends).collect();
         let texts: Vec<_> =
             all.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
-        connection.prepare_each(&texts).map_err(|(at, e)| e.at(program.get(at).map_or("", |s| &s.place)))?;
-        let mut statements = texts.iter().map(|text| Sent::new(text)).collect::<Result<Vec<_>, _>>()?;
+        connection.prepare_each(&texts).map_err(|(at, e)| e.at(program.get(at).map_or("", |s| s.place.as_str())))?;
+        let mut statements = texts.iter().map(Sent::new).collect::<Result<Vec<_>, _>>()?;
         connection.publish()?;
         let ends = statements.split_off(program.len());
         let (work, writes) = (work.clone(), work.program.writes());
