@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use loadline_model::keys::MILLION;
 use loadline_workload::{
-    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_CYCLE, PAYLOAD_STRIDE, POOL_BYTES, Program,
+    Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_CYCLE, PAYLOAD_STRIDE, POOL_BYTES,
     RankRange, SECOND, SHARES, Skew, Step, VarType, new_payloads, salt_offset,
 };
 
@@ -43,7 +43,6 @@ pub(crate) fn body(work: &Work, dialect: &Dialect, level: usize) -> Body {
         work,
         dialect,
         language,
-        program: &work.program,
         text: String::new(),
         depth: 0,
         loops: 0,
@@ -59,7 +58,6 @@ struct Writer<'a> {
     work: &'a Work,
     dialect: &'a Dialect,
     language: &'a Language,
-    program: &'a Program,
     text: String,
     depth: usize,
     loops: usize,
@@ -71,9 +69,9 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Whether a statement, a choice or another variable uses the variable.
     fn is_used(&self, var: &str) -> bool {
-        self.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
-            || self.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
-            || chooses_by(&self.program.body, var)
+        self.work.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
+            || self.work.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
+            || chooses_by(&self.work.program.body, var)
     }
 
     /// The sequence number of the transaction.
@@ -88,18 +86,18 @@ impl<'a> Writer<'a> {
 
     /// The variable, or the sum that it stands for: each assignment costs time in every transaction.
     fn term(&self, var: &str) -> String {
-        match self.program.sum(var) {
+        match self.work.program.sum(var) {
             Some((of, by)) => format!("({} + {by})", self.term(of)),
             None => self.variable(var),
         }
     }
 
     fn declarations(&self) -> String {
-        let stored = |var: &str| self.is_used(var) && self.program.sum(var).is_none();
+        let stored = |var: &str| self.is_used(var) && self.work.program.sum(var).is_none();
         let line = |variable: &str, kind: &str| {
             format!("  {}\n", fill(&self.language.declare, &[("variable", variable), ("type", kind)]))
         };
-        let used: Vec<_> = self.program.vars().into_iter().filter(|(var, _)| stored(var)).collect();
+        let used: Vec<_> = self.work.program.vars().into_iter().filter(|(var, _)| stored(var)).collect();
         let skewed = used.iter().any(|(_, generator)| matches!(generator, Generator::Skewed { .. }));
         let of_skews = if skewed { SKEW_VARIABLES } else { &[] };
         let variables = used.into_iter().map(|(var, generator)| match generator.var_type() {
@@ -190,7 +188,7 @@ impl<'a> Writer<'a> {
             }
             self.sequence_bound = true;
         }
-        if !self.is_used(var) || self.program.sum(var).is_some() {
+        if !self.is_used(var) || self.work.program.sum(var).is_some() {
             return;
         }
         let (sequence, language) = (self.sequence(), self.language);
@@ -321,7 +319,7 @@ impl<'a> Writer<'a> {
 
     fn execute(&mut self, number: usize, level: usize) {
         // Unreachable: a program is checked before it is rendered.
-        let Some(statement) = self.program.statements.get(number) else { return };
+        let Some(statement) = self.work.program.statements.get(number) else { return };
         let language = self.language;
         let sql = self.dialect.rendered(self.work, &statement.template, |var| self.term(var));
         let (number, rows) = (number.to_string(), statement.effect.rows().map(|rows| rows.to_string()));
@@ -359,7 +357,7 @@ fn chooses_by(steps: &[Step], var: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use loadline_workload::{Commit, Statement};
+    use loadline_workload::{Commit, Program, Statement};
 
     use super::*;
     use crate::registry::TARGETS;
@@ -368,37 +366,29 @@ mod tests {
     #[test]
     fn loops_nest_an_arm_without_a_line_does_nothing_and_unused_variables_are_not_bound() {
         let bind = Step::bind;
-        let sequence = || bind("s", Generator::Sequence);
+        let (sequence, payload) =
+            (|| bind("s", Generator::Sequence), |var, bytes| bind(var, Generator::Payload { bytes }));
+        let (run, repeat) = (|statement| Step::Execute { statement }, |times, body| Step::Repeat { times, body });
         let arm = |share, body| Arm { name: String::new(), share, body };
+        let arms = vec![
+            arm(7, vec![payload("p", 7), run(0)]),
+            arm(2, vec![payload("unused", 9)]),
+            arm(1, vec![repeat(10, vec![sequence()])]),
+        ];
         let program = Program {
             statements: vec![
                 Statement::new("UPDATE {redo} SET p = :p WHERE k = :k", Effect::Change(1)).unwrap(),
                 Statement::new("SELECT :k, :k4", Effect::ReadAny).unwrap(),
             ],
             body: vec![
-                bind("unused", Generator::Payload { bytes: 9 }),
+                payload("unused", 9),
                 bind("k", Generator::OwnRow { rows: 0 }),
                 bind("k4", Generator::Plus { var: "k".to_owned(), by: 4 }),
-                Step::Repeat {
-                    times: 2,
-                    body: vec![
-                        sequence(),
-                        Step::Repeat { times: 3, body: vec![bind("p", Generator::Payload { bytes: 8 })] },
-                        Step::Execute { statement: 0 },
-                        Step::Execute { statement: 7 },
-                    ],
-                },
-                Step::Repeat { times: 4, body: vec![] },
+                repeat(2, vec![sequence(), repeat(3, vec![payload("p", 8)]), run(0), run(7)]),
+                repeat(4, vec![]),
                 bind("c", Generator::Turn { of: 10 }),
-                Step::Choose {
-                    var: "c".to_owned(),
-                    arms: vec![
-                        arm(7, vec![bind("p", Generator::Payload { bytes: 7 }), Step::Execute { statement: 0 }]),
-                        arm(2, vec![bind("unused", Generator::Payload { bytes: 9 })]),
-                        arm(1, vec![Step::Repeat { times: 10, body: vec![sequence()] }]),
-                    ],
-                },
-                Step::Execute { statement: 1 },
+                Step::Choose { var: "c".to_owned(), arms },
+                run(1),
             ],
             commit: Commit::Wait,
         };
