@@ -11,8 +11,8 @@ use crate::{duckdb, mysql, null, oracle, postgres, sqlite, wal};
 pub static TARGETS: &[&dyn TargetKind] = &[
     &sqlite::Kind,
     &duckdb::Kind,
-    &postgres::Kind,
-    &postgres::TempKind,
+    &postgres::Kind::Server,
+    &postgres::Kind::Private,
     &mysql::Kind,
     &mysql::TempKind::MariaDb,
     &mysql::TempKind::MySql,
