@@ -487,8 +487,8 @@ pub(crate) fn found(loader: &mut Loader<'_>) -> Result<Vec<FoundTable>, TargetEr
 /// Tables that stay after a run, and the record table: names without the target's prefix. With `keep`, all existing
 /// tables of the data set stay from now on.
 pub(crate) fn kept(loader: &mut Loader<'_>, keep: bool) -> Result<BTreeSet<String>, TargetError> {
+    let record = loader.record();
     if keep && loader.exists(RECORD)? {
-        let record = loader.record();
         loader.session.run(&format!("UPDATE {record} SET kept = 1"))?;
     }
     let found = found(loader)?;
@@ -496,7 +496,6 @@ pub(crate) fn kept(loader: &mut Loader<'_>, keep: bool) -> Result<BTreeSet<Strin
         found.iter().filter(|t| t.kept).map(|t| format!("data_{}", t.holds.table)).collect();
     if !kept.is_empty() {
         kept.insert(RECORD.to_owned());
-        let record = loader.record();
         loader.session.run(&format!("DELETE FROM {record} WHERE kept = 0"))?;
     }
     Ok(kept)

@@ -10,7 +10,7 @@ use loadline_workload::{Piece, RowCount, Scope, Statement, Table};
 
 use crate::changed_rows;
 use crate::data_set::{self, FoundTable, LoadProgress, LoadSession, Loader, Ways};
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Load};
 use crate::error::TargetError;
 use crate::loading::{batches, table_stem};
 use crate::role::{Administration, BlockCache, LogSpace, RunLock, StatisticsViews, Tables, Wear};
@@ -186,24 +186,19 @@ impl<T: LoadsTables> Tables for T {
     }
 
     fn wear(&self) -> Wear {
-        let of = &self.dialect().load;
-        let ask = |id: &String, queries: &[String]| -> Result<f64, String> {
+        let Load { wear, no_wear, .. } = &self.dialect().load;
+        let ask = |(id, queries): (&String, &Vec<String>)| {
             let mut errors = Vec::new();
-            for sql in queries {
-                match self.with_loader(|loader| loader.value(sql)) {
-                    Ok(value) => {
-                        if let Some(number) = value.and_then(|text| text.trim().parse().ok()) {
-                            return Ok(number);
-                        }
-                    }
-                    Err(e) => errors.push(e.to_string()),
-                }
-            }
-            let unsaid = || of.no_wear.get(id).map_or("the database said nothing of it", String::as_str).to_owned();
-            Err(if errors.is_empty() { unsaid() } else { errors.join("; ") })
+            let number = queries.iter().find_map(|sql| {
+                let answer = self.with_loader(|loader| loader.value(sql)).map_err(|e| errors.push(e.to_string()));
+                answer.ok()??.trim().parse().ok()
+            });
+            let unsaid = no_wear.get(id).map_or("the database said nothing of it", String::as_str);
+            let why = || if errors.is_empty() { unsaid.to_owned() } else { errors.join("; ") };
+            (id.clone(), number.ok_or_else(why))
         };
-        let absent = of.no_wear.iter().map(|(id, why)| (id.clone(), Err(why.clone())));
-        absent.chain(of.wear.iter().map(|(id, queries)| (id.clone(), ask(id, queries)))).collect()
+        let absent = no_wear.iter().map(|(id, why)| (id.clone(), Err(why.clone())));
+        absent.chain(wear.iter().map(ask)).collect()
     }
 
     fn data_set(&self) -> Result<Vec<FoundTable>, TargetError> {

@@ -34,6 +34,7 @@ pub(super) struct PairStandby {
 }
 
 /// The standbys of a user, or of a private server, which has nothing to put back.
+#[derive(Default)]
 pub(super) struct Pair {
     pub(super) standbys: Vec<PairStandby>,
     private: bool,
@@ -43,15 +44,11 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    fn new(standbys: Vec<PairStandby>, private: bool) -> Pair {
-        Pair { standbys, private, level: Mutex::default(), missing: AtomicBool::new(false) }
-    }
-
     /// The standbys of a private server.
     pub(super) fn private(server: &TempServer) -> Result<Pair, TargetError> {
         let standbys = server.further.iter();
         let standbys = standbys.map(|s| Ok(PairStandby { endpoint: server.endpoint_of(s)?, name: s.name.clone() }));
-        Ok(Pair::new(standbys.collect::<Result<_, TargetError>>()?, true))
+        Ok(Pair { standbys: standbys.collect::<Result<_, TargetError>>()?, private: true, ..Pair::default() })
     }
 
     /// The standbys of `request` of the first of so many `instances`, if it has any. Only reads.
@@ -92,7 +89,7 @@ impl Pair {
         check_role(&mut c)?;
         check_sources(&present(&mut c)?)?;
         c.publish()?;
-        Ok(Some(Pair::new(standbys, false)))
+        Ok(Some(Pair { standbys, ..Pair::default() }))
     }
 
     pub(super) fn names(&self) -> Vec<String> {
