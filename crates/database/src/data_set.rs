@@ -100,10 +100,6 @@ impl LoadProgress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
     pub fn now(&self) -> Option<Loading> {
         let (current, began) = lock(&self.current).clone()?;
         Some(Loading { seconds: began.elapsed().as_secs_f64(), ..current })
@@ -199,7 +195,7 @@ impl<'a> Ways<'_, 'a> {
         let row_bytes = table.value_bytes(&work.params);
         let work_off = |loader: &mut Loader<'a>| -> Result<(), TargetError> {
             while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if progress.stopped() {
+                if progress.stop.load(Ordering::Relaxed) {
                     return Err(TargetError::Local("loading was interrupted".into()));
                 }
                 loader.add(work, table, portion)?;

@@ -256,16 +256,6 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_counted_separately_from_16_on() {
-        for major in 14..=18 {
-            let version = Version { major };
-            assert_eq!(KNOWLEDGE.texts.growth_is_written.at(version).is_some(), major < 16, "{major}");
-            // A time that only superusers can measure must not become a figure.
-            assert!(!sources(version).iter().any(|(neutral, ..)| *neutral == counter::BUFFER_WAIT_NS), "{major}");
-        }
-    }
-
-    #[test]
     fn wait_events_are_known_in_the_spelling_of_each_version() {
         let waits = &KNOWLEDGE.waits;
         for (events, names) in [
@@ -283,7 +273,9 @@ mod tests {
         for major in 14..=19 {
             let version = Version { major };
             let read = |is_on| version.snapshot_query(Scope::Jobs, |_| is_on, false, false).1;
+            assert_eq!(KNOWLEDGE.texts.growth_is_written.at(version).is_some(), major < 16, "{major}");
             for (neutral, source, _) in sources(version) {
+                assert_ne!(neutral, counter::BUFFER_WAIT_NS, "only superusers can measure it");
                 assert!(read(true).iter().any(|n| n == source), "{major}: {source}");
                 let timed = KNOWLEDGE.timed_by.contains_key(source);
                 assert_eq!(timed, neutral.ends_with("_ns"), "{major}: {source}");

@@ -120,8 +120,8 @@ impl LoadsTables for Postgres {
         let standbys = self.private_server().map_or(0, |s| s.further.len() as u64);
         let written = data.saturating_add(indexes);
         let log = self.at_primary(|c| {
-            let slots = standbys::have_slots(c)?;
-            Ok(PgSettings::read(c)?.log_bytes(slots && standbys == 0, written))
+            let slots = c.number::<u64>("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")?;
+            Ok(PgSettings::read(c)?.log_bytes(slots != Some(0) && standbys == 0, written))
         })?;
         Ok(LogSpace { bytes: (1 + standbys) * log + standbys * written, ..LogSpace::default() })
     }
@@ -214,19 +214,18 @@ impl Doctor for Postgres {
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let may = self.at_primary(|c| c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default()))?;
-        let mut missing = Vec::new();
-        if !may.is_true(0) {
+        let may = KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default();
+        let language = "SELECT FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')";
+        let language = sql::own(&format!("SELECT EXISTS ({language})"));
+        let (mut missing, mut missing_drivers) = (Vec::new(), Vec::new());
+        if !self.at_primary(|c| c.row(may))?.is_true(0) {
             let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
             let why = format!("the role is not {privilege}");
             missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
         }
-        let language = "SELECT FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')";
-        let has_language = self.at_primary(|c| c.row(&sql::own(&format!("SELECT EXISTS ({language})"))))?;
-        let mut missing_drivers = Vec::new();
-        if !has_language.is_true(0) {
-            missing_drivers
-                .push((Driver::Database, "the role may not use plpgsql (GRANT USAGE ON LANGUAGE)".to_owned()));
+        if !self.at_primary(|c| c.row(&language))?.is_true(0) {
+            let why = "the role may not use plpgsql (GRANT USAGE ON LANGUAGE)";
+            missing_drivers.push((Driver::Database, why.to_owned()));
         }
         Ok(Capabilities { missing, missing_drivers, ..Capabilities::default() })
     }

@@ -99,8 +99,3 @@ fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), Target
         std::thread::sleep(Duration::from_millis(2));
     }
 }
-
-/// Whether a slot keeps the log of the server of `c`.
-pub(super) fn have_slots(c: &mut Connection) -> Result<bool, TargetError> {
-    Ok(c.number::<u64>("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")? != Some(0))
-}
