@@ -18,7 +18,7 @@ use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::standbys::Identity;
 use super::wire::{Connection, Values};
-use super::{doctor, pair, procedure, schema, server, sql, standbys};
+use super::{doctor, pair, procedure, schema, server, sql};
 use crate::cloud::absent_devices;
 use crate::data_set::{LoadSession, Loader};
 use crate::dialect::Dialect;
