@@ -7,7 +7,7 @@ use super::knowledge::{KNOWLEDGE, Version, ViewNeeds, ViewRows};
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::sql::{OWN, own};
-use super::wire::Connection;
+use super::wire::{Connection, Values};
 use crate::error::{TargetError, unless_refused};
 use crate::role::StatisticsViews;
 use crate::view::{ViewQuery, of_servers};

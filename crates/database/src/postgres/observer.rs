@@ -161,7 +161,7 @@ impl PgObserver {
         let (direct, via) = (target.primary(), target.via());
         Ok(PgObserver {
             sessions,
-            job_prefix: via.as_ref().unwrap_or(direct).job_prefix(),
+            job_prefix: via.as_deref().unwrap_or(direct).job_prefix(),
             is_shared: via.is_some(),
             own_prefix: direct.name.clone(),
             local: instances.iter().all(|i| i.local),

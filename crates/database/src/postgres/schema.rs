@@ -97,14 +97,21 @@ pub(super) fn freshen(loader: &mut Loader<'_>, work: &Work, levels: bool) -> Res
 pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
     let (high, low) = ((LOCK_KEY >> 32).to_string(), (LOCK_KEY & 0xffff_ffff).to_string());
     let holder = KNOWLEDGE.queries.text("lock-holder", &[("high", &high), ("low", &low)]);
-    if c.row(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.is_true(0) {
-        return Ok(());
+    let mut who = String::new();
+    // The holder may release the lock between the two queries: try again.
+    for _ in 0..3 {
+        if c.row(&format!("SELECT pg_try_advisory_lock({LOCK_KEY})"))?.is_true(0) {
+            return Ok(());
+        }
+        let row = c.row(&holder)?;
+        if row.value(0).is_some() {
+            let [pid, name, since, from] = [0, 1, 2, 3].map(|i| row.value(i).unwrap_or("–"));
+            who = format!(": '{name}' (server process {pid}, from {from}, since {since})");
+            break;
+        }
     }
-    let row = c.row(&holder)?;
-    let [pid, name, since, from] = [0, 1, 2, 3].map(|i| row.value(i).unwrap_or("–"));
     Err(TargetError::Refused(format!(
-        "another run has locked the schema '{SCHEMA}' of this database: '{name}' (server process {pid}, from {from}, since {since}). \
-         Wait for its end, or use another database"
+        "another run has locked the schema '{SCHEMA}' of this database{who}. Wait for its end, or use another database"
     )))
 }
 
