@@ -87,10 +87,22 @@ impl Routines {
 }
 
 /// Identity of a server: its product, and its version as up to three numbers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Release {
     pub(crate) product: Product,
     pub(crate) number: [u32; 3],
+}
+
+impl Release {
+    /// Of a version that begins `17.10` or `10.11.6-MariaDB`; a part that it lacks is 0.
+    pub(crate) fn new(product: Product, version: &str) -> Release {
+        let mut parts = version.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse().unwrap_or(0));
+        Release { product, number: [(); 3].map(|()| parts.next().unwrap_or(0)) }
+    }
+
+    pub(crate) fn is_from(&self, version: &[u32]) -> bool {
+        self.number[..] >= *version
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -48,7 +48,15 @@ pub(crate) struct OwnedFolder {
 
 /// Folders that were made for a temporary one, the innermost first. On drop those are removed that nobody else uses.
 #[derive(Debug, Default)]
-struct Parents(Vec<PathBuf>);
+pub(crate) struct Parents(Vec<PathBuf>);
+
+impl Parents {
+    /// Makes `folder`, with those above it.
+    pub(crate) fn make(folder: &Path) -> std::io::Result<Parents> {
+        let parents = Parents(folder.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect());
+        fs::create_dir_all(folder).map(|()| parents)
+    }
+}
 
 impl Drop for Parents {
     fn drop(&mut self) {
@@ -59,8 +67,7 @@ impl Drop for Parents {
 impl OwnedFolder {
     /// Creates a folder in `scratch` that is removed on drop. Removes folders of dead runs first.
     pub(crate) fn temporary(scratch: &Path, prefix: &str) -> Result<OwnedFolder, TargetError> {
-        let parents = Parents(scratch.ancestors().take_while(|dir| !dir.exists()).map(Path::to_owned).collect());
-        fs::create_dir_all(scratch).map_err(io("creating the folder", scratch))?;
+        let parents = Parents::make(scratch).map_err(io("creating the folder", scratch))?;
         clean_leftovers(scratch, prefix)?;
         let made = tempfile::Builder::new().prefix(prefix).tempdir_in(scratch);
         let made = made.map_err(io("creating a folder in", scratch))?;

@@ -45,7 +45,7 @@ pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u
 /// Whether the resize to `wanted` bytes is done. MariaDB then shows the size. MySQL shows it at once, and in the end that of
 /// the chunks it has (8.0.33: 510 instead of 512), so its state and pages tell.
 fn resized(c: &mut Connection, wanted: u64) -> Result<bool, TargetError> {
-    if c.version.mariadb {
+    if c.version.is_mariadb() {
         return Ok(size(c)? == Some(wanted));
     }
     let state = "Innodb_buffer_pool_resize_status";

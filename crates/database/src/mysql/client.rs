@@ -3,14 +3,21 @@
 use loadline_workload::{Arg, Statement};
 
 use super::knowledge::KNOWLEDGE;
+use super::loading;
 use super::protocol;
 use super::server::Mysql;
 use super::wire::{Connection, Prepared};
-use super::{loading, render};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientDriver, ClientSession};
 use crate::work::Work;
+
+/// Isolation level of jobs that read and change rows, as on other databases. Under the default here,
+/// REPEATABLE READ, a transaction fails in MariaDB 11.6 and newer (`innodb_snapshot_isolation`) if it changes
+/// a row that another one changed since its first read.
+pub(super) fn isolation(work: &Work) -> Option<&'static str> {
+    work.program.reads_and_writes().then_some("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+}
 
 struct MysqlClientSession {
     connection: Connection,
@@ -27,7 +34,7 @@ impl ClientDriver for Mysql {
         let endpoint = self.endpoint_of(work, job)?;
         let mut connection = endpoint.connect()?;
         endpoint.is_of_job(&connection, job);
-        if let Some(isolation) = render::isolation(work) {
+        if let Some(isolation) = isolation(work) {
             connection.run(isolation)?;
         }
         let all = work.program.statements.iter();

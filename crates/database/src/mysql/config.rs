@@ -1,11 +1,12 @@
 //! Address and credentials from URL, environment and option file.
 //!
-//! Parameters are named as the options of MariaDB's and MySQL's own clients.
+//! Parameters are named as the options of MariaDB's and MySQL's own clients, whose option file is `~/.my.cnf`:
+//! <https://mariadb.com/kb/en/configuring-mariadb-with-option-files/>
 
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::option_file::{self, Options};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
@@ -66,7 +67,7 @@ impl Config {
                 _ => return Err(url.wrong(unknown(&name, &PARAMETERS))),
             }
         }
-        let options = option_file::read(env);
+        let options = read_options(env);
         let password = url.decode("password", url.password.unwrap_or_default())?.or(password);
         let host = url.decode("host", url.host)?;
         if socket.is_some() && host.is_some() {
@@ -127,9 +128,91 @@ fn from_options(options: &Options) -> Address {
     }
 }
 
+/// Options of the groups `[client]`, `[client-server]` and `[client-mariadb]`.
+#[derive(Debug, Clone, Default)]
+struct Options {
+    user: Option<String>,
+    password: Option<Secret>,
+    host: Option<String>,
+    port: Option<u16>,
+    socket: Option<String>,
+    /// Why the file, or its password, was ignored.
+    note: Option<String>,
+}
+
+/// Reads `~/.my.cnf`. Ignores a file that everybody may write, as the clients do, and the password in one
+/// that everybody may read.
+fn read_options(env: Env<'_>) -> Options {
+    let path = env("HOME").map(|home| PathBuf::from(home).join(".my.cnf"));
+    path.map(|path| read_file(&path)).unwrap_or_default()
+}
+
+fn read_file(path: &Path) -> Options {
+    let Ok(metadata) = std::fs::metadata(path) else { return Options::default() };
+    let mode = metadata.permissions().mode();
+    let ignored = |why: String| Options { note: Some(why), ..Options::default() };
+    if mode & 0o002 != 0 {
+        return ignored(format!("{} is ignored because everybody may write it: chmod 600", path.display()));
+    }
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return ignored(format!("{} cannot be read", path.display()));
+    };
+    let mut options = parse_options(&text);
+    if mode & 0o004 != 0 && options.password.take().is_some() {
+        let why = "is ignored because everybody may read it: chmod 600";
+        options.note = Some(format!("the password in {} {why}", path.display()));
+    }
+    options
+}
+
+fn parse_options(text: &str) -> Options {
+    let mut options = Options::default();
+    let mut of_client = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(group) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            of_client = matches!(group, "client" | "client-server" | "client-mariadb");
+            continue;
+        }
+        if !of_client || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let Some((name, value)) = line.split_once('=') else { continue };
+        let value = unquoted(value.trim());
+        match name.trim().replace('_', "-").as_str() {
+            "user" => options.user = Some(value),
+            "password" => options.password = Some(Secret::new(value)),
+            "host" => options.host = Some(value),
+            "port" => options.port = value.parse().ok(),
+            "socket" => options.socket = Some(value),
+            _ => {}
+        }
+    }
+    options
+}
+
+/// The value without its quotes and escapes; a comment may follow an unquoted value.
+fn unquoted(value: &str) -> String {
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let inner = quote.and_then(|q| value[1..].find(q).map(|end| &value[1..=end]));
+    let text = inner.unwrap_or_else(|| value.split('#').next().unwrap_or_default().trim_end());
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        let escaped = if c == '\\' { chars.next() } else { None };
+        out.push(match escaped {
+            Some('s') => ' ',
+            Some('t') => '\t',
+            Some('n') => '\n',
+            other => other.unwrap_or(c),
+        });
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     fn parse(url: &str) -> Result<Config, TargetError> {
         Config::parse(url, &|name| (name == "USER").then(|| "ann".to_owned()))
@@ -137,36 +220,54 @@ mod tests {
 
     #[test]
     fn urls_are_read() {
-        let c = parse("mysql://bob:p%40ss@db.example:3307/shop?ssl-mode=VERIFY_CA&ssl-ca=/ca.pem").unwrap();
-        assert_eq!(c.address, Address::Tcp("db.example".into(), 3307));
-        assert_eq!((c.user.as_str(), c.database.as_deref()), ("bob", Some("shop")));
-        assert_eq!(c.password.as_ref().map(|p| p.expose().to_owned()).as_deref(), Some("p@ss"));
-        assert_eq!(c.ssl_mode, SslMode::VerifyCa);
-        assert!(!format!("{c:?}").contains("p@ss"));
-        let c = parse("mariadb://root@/?socket=/run/x.sock").unwrap();
-        assert_eq!(c.address, Address::Unix("/run/x.sock".into()));
-        let c = parse("mysql://[::1]:3308").unwrap();
-        assert_eq!((c.address, c.user.as_str()), (Address::Tcp("::1".into(), 3308), "ann"));
-        for (parameters, mode) in [
-            ("", SslMode::Prefer),
-            ("?ssl-ca=/ca.pem", SslMode::VerifyCa),
-            ("?ssl-ca=/ca.pem&ssl-mode=preferred", SslMode::Prefer),
-        ] {
-            assert_eq!(parse(&format!("mysql://h/{parameters}")).unwrap().ssl_mode, mode, "{parameters}");
+        for (url, address, [user, database], password, mode) in
+            cases::<(String, String, [String; 2], String, String)>("mysql-urls")
+        {
+            let c = parse(&url).unwrap();
+            let found = (c.place(), c.user.as_str(), c.database.as_deref().unwrap_or_default());
+            assert_eq!(found, (address, &*user, &*database), "{url}");
+            assert_eq!(c.password.as_ref().map_or("", Secret::expose), password, "{url}");
+            assert!(!format!("{c:?}").contains("p@ss"));
+            assert_eq!(Ok(c.ssl_mode), choice("ssl-mode", &mode, &SSL_MODES), "{url}");
         }
     }
 
     #[test]
     fn a_socket_is_used_for_this_machine_only() {
-        let (unix, tcp) = (Address::Unix("/s".into()), |host: &str| Address::Tcp(host.to_owned(), 3306));
-        for (host, socket, address) in [
-            (Some("db1"), Some("/s"), tcp("db1")),
-            (Some("localhost"), Some("/s"), unix.clone()),
-            (None, Some("/s"), unix.clone()),
-            (Some("localhost"), None, tcp("localhost")),
+        for (host, socket, is_socket) in [
+            (Some("db1"), true, false),
+            (Some("localhost"), true, true),
+            (None, true, true),
+            (Some("localhost"), false, false),
         ] {
-            let (host, socket) = (host.map(str::to_owned), socket.map(str::to_owned));
-            assert_eq!(from_options(&Options { host, socket, ..Options::default() }), address);
+            let socket = socket.then(|| "/s".to_owned());
+            let options = Options { host: host.map(str::to_owned), socket, ..Options::default() };
+            let tcp = || Address::Tcp(host.unwrap_or_default().to_owned(), 3306);
+            assert_eq!(from_options(&options), if is_socket { Address::Unix("/s".into()) } else { tcp() }, "{host:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_clients_groups_are_read() {
+        let o = parse_options(
+            "[mysqld]\nuser=mysql\n[client]\nuser = ann # me\npassword=\"a # b\"\nport=3310\n[x]\nhost=h\n",
+        );
+        assert_eq!((o.user.as_deref(), o.port, o.host), (Some("ann"), Some(3310), None));
+        assert_eq!(o.password.unwrap().expose(), "a # b");
+    }
+
+    #[test]
+    fn a_password_that_others_can_read_is_not_taken() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "[client]\nuser=ann\npassword=secret\n").unwrap();
+        for (mode, user, password, note) in
+            [(0o600, true, true, false), (0o644, true, false, true), (0o666, false, false, true)]
+        {
+            std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+            let found = read_file(file.path());
+            assert_eq!(found.user.is_some(), user, "{mode:o}");
+            assert_eq!(found.password.is_some(), password, "{mode:o}");
+            assert_eq!(found.note.is_some(), note, "{mode:o}");
         }
     }
 }

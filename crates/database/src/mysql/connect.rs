@@ -1,5 +1,6 @@
 //! Opens a session: socket, encryption, authentication, settings.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,17 +10,14 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use rustls::ClientConfig;
 
 use super::config::Config;
-use super::flavours;
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, SUPPORTED, Version};
 use super::member::Member;
 use super::own_sessions::{OwnSessions, hindrance};
 use super::protocol::{self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_SSL, Greeting, ServerError};
-use super::version::Version;
 use super::wire::Connection;
-use crate::descriptor::Release;
 use crate::env::{Env, of_target};
-use crate::error::{Meaning, TargetError, unless_refused};
-use crate::flavour::Recognised;
+use crate::error::{Cause, Meaning, TargetError, unless_refused};
+use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
 use crate::request::{AskPassword, OpenRequest};
 use crate::role::Canceller;
@@ -125,10 +123,9 @@ impl Endpoint {
         c.canceller = self.canceller(&mut c);
         let at_most = self.config.connect_timeout * PATIENCE;
         c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
-        self.recognised.or_ask(|| flavours::recognise(&mut c, &self.config.place()))?;
-        let release = Release::from(&c.version);
-        KNOWLEDGE.session.all(release).try_for_each(|sql| c.run(sql))?;
-        if c.version.mariadb {
+        self.recognised.or_ask(|| recognise(&mut c, &self.config.place()))?;
+        KNOWLEDGE.session.all(c.version.release).try_for_each(|sql| c.run(sql))?;
+        if c.version.is_mariadb() {
             // Not every server has a query cache.
             unless_refused(c.run("SET SESSION query_cache_type = OFF"))?;
         }
@@ -192,7 +189,7 @@ impl Endpoint {
         })?;
         c.version = Version::parse(&greeting.version);
         // Other products give old versions of MySQL here, so it is not yet said to be one.
-        if c.version.mariadb {
+        if c.version.is_mariadb() {
             c.version.check(&place)?;
         }
         c.session = greeting.session;
@@ -303,11 +300,8 @@ impl Endpoint {
 
     /// Asks for the password, at most once; returns whether there is a new one.
     fn ask(&self) -> bool {
-        if self.config.password.is_some() {
-            return false;
-        }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.is_some() {
+        if self.config.password.is_some() || asked.is_some() {
             return false;
         }
         *asked = (self.ask)(&format!("user {} at {}", self.config.user, self.config.place()));
@@ -326,4 +320,42 @@ impl Endpoint {
         let advice = advice.replace("{user}", user).replace("{note}", &note);
         TargetError::connection(error.refusal(), format!("{place} refuses the connection: {error}; {advice}"))
     }
+}
+
+/// Counters that every MySQL and MariaDB has, and that loadline's figures are compared with.
+const COUNTERS: [&str; 3] = ["Handler_commit", "Innodb_data_fsyncs", "Innodb_page_size"];
+
+/// The flavour of the server; `None` for the originals.
+fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>, TargetError> {
+    // Not every product has every variable.
+    let mut said = |sql: &str| unless_refused(c.value(sql)).map(Option::unwrap_or_default);
+    let (version, comment) = (said("SELECT VERSION()")?, said("SELECT @@GLOBAL.version_comment")?);
+    let aurora = !said("SELECT @@GLOBAL.aurora_version")?.is_empty();
+    let known =
+        if aurora { Some(&FLAVOURS.aurora) } else { flavour::recognised(&[&c.version.text, &version, &comment]) };
+    let counted = match c.shown("GLOBAL STATUS", COUNTERS) {
+        Err(TargetError::Server(e)) => match e.cause {
+            Cause::FullDisk | Cause::Limit | Cause::Sessions | Cause::Privilege => {
+                return Err(TargetError::Refused(format!(
+                    "the server at {place} refuses to show its counters, without which no figure can be checked: {e}"
+                )));
+            }
+            // A server of another kind does not know the statement.
+            Cause::NotAllowed | Cause::Other => BTreeMap::new(),
+        },
+        counted => counted?,
+    };
+    let lacks: Vec<&str> = COUNTERS.into_iter().filter(|name| !counted.contains_key(*name)).collect();
+    let refused = |name: &str| {
+        let lacks = match lacks.is_empty() {
+            true => flavour::OTHER_ENGINE.to_owned(),
+            false => format!("lacks its counters {}", lacks.join(", ")),
+        };
+        flavour::refused(name, &format!("{version}, {comment}"), place, "MySQL", &lacks, SUPPORTED)
+    };
+    if let Some(flavour) = known.filter(|flavour| flavour.basis == Basis::Other) {
+        return Err(refused(&flavour.name));
+    }
+    c.version.check(place)?;
+    if lacks.is_empty() { Ok(known) } else { Err(refused("a product that loadline does not know")) }
 }

@@ -1,4 +1,4 @@
-//! Checks the server for what would spoil the figures of a run.
+//! Checks the server for what would spoil the figures of a run, and the user's privileges.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 use loadline_workload::{CATALOGUE, Workload};
 
 use super::instance::MysqlInstance;
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{Grant, KNOWLEDGE, Version};
 use super::performance::CommitTimes;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
-use super::version::Version;
 use super::wire::Connection;
-use super::{cache, grants, own_sessions};
+use super::{cache, own_sessions};
 use crate::cloud::Cloud;
+use crate::descriptor::Release;
 use crate::error::TargetError;
 use crate::flavour::Flavour;
 use crate::kind::{Lack, lacking};
-use crate::role::{Doctor, JobLimit, Privilege};
+use crate::role::{Doctor, GrantSql, JobLimit, Privilege};
 use crate::rules::{self, Known, SettingValues};
 use crate::storage::in_memory;
 
@@ -28,29 +28,28 @@ type Facts = BTreeMap<&'static str, String>;
 
 impl Doctor for Mysql {
     fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let all = self.each(|instance, c| {
-            let settings = MysqlSettings::read(c)?;
-            let facts = ask(c, &settings, instance)?;
-            Ok(judge(&settings, facts, &grants::privileges(c)?))
-        })?;
-        // What holds for all servers of a private cluster is said once; a user's servers are named.
-        let private = self.server.is_some() || self.instances().len() == 1;
+        let find = |instance: &MysqlInstance| {
+            instance.admin(|c| {
+                let settings = MysqlSettings::read(c)?;
+                let facts = ask(c, &settings, instance)?;
+                Ok(judge(&settings, facts, &privileges(c)?))
+            })
+        };
+        // The servers of a private cluster have the same settings.
+        if self.server.is_some() || self.instances().len() == 1 {
+            return find(self.first());
+        }
         let mut findings = Vec::new();
-        for (instance, of_one) in self.instances().iter().zip(&all) {
-            for finding in of_one {
-                if !private || all.iter().any(|of_one| !of_one.contains(finding)) {
-                    let subject = format!("{} ({})", finding.subject, instance.endpoint.config.place());
-                    findings.push(Finding { subject, ..finding.clone() });
-                } else if !findings.contains(finding) {
-                    findings.push(finding.clone());
-                }
-            }
+        for instance in self.instances() {
+            let at = instance.endpoint.config.place();
+            let named = |f: Finding| Finding { subject: format!("{} ({at})", f.subject), ..f };
+            findings.extend(find(instance)?.into_iter().map(named));
         }
         Ok(findings)
     }
 
     fn privileges(&self) -> Result<Vec<Privilege>, TargetError> {
-        self.first().admin(grants::privileges)
+        self.first().admin(privileges)
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
@@ -58,7 +57,7 @@ impl Doctor for Mysql {
         let (mut missing, mut by_setting) = (Vec::<Lack>::new(), Vec::new());
         let mut checkpoints = Vec::new();
         // Of a private server the plan knew it.
-        if !private && self.instances().iter().any(|instance| instance.version.mariadb) {
+        if !private && self.instances().iter().any(|instance| instance.version.is_mariadb()) {
             missing.extend(lacking("mariadb"));
         }
         for instance in self.instances() {
@@ -76,7 +75,7 @@ impl Doctor for Mysql {
                 checkpoints.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, labelled(&why))));
             }
             // loadline itself changes it on private servers only, where it is what was given.
-            let value = flush.filter(|_| !private).map_or(instance.given_flush, |value| value as u8);
+            let value = flush.filter(|_| !private).map_or(instance.settings.flush(), |value| value as u8);
             let waits = matches!(value, 1 | 3);
             if waits && private {
                 continue;
@@ -86,7 +85,7 @@ impl Doctor for Mysql {
                 format!(
                     " holds for the whole server, and loadline does not change a user's server: SET GLOBAL \
                      innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use {}:",
-                    if instance.version.mariadb { "mariadb-temp" } else { "mysql-temp" }
+                    if instance.version.is_mariadb() { "mariadb-temp" } else { "mysql-temp" }
                 )
             } else {
                 ": SET GLOBAL innodb_flush_log_at_trx_commit = 1 first".to_owned()
@@ -120,7 +119,7 @@ impl Doctor for Mysql {
 /// Facts that the server and its machine must be asked for.
 fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -> Result<Facts, TargetError> {
     let MysqlInstance { version, local, times, .. } = instance;
-    let ignores_read_only = ignores_read_only(&grants::lines(c)?, version);
+    let ignores_read_only = ignores_read_only(&lines(c)?, version);
     let others_running = threads(c, "running")? - own_sessions::at_work_for_the_server(c)? as f64 - 1.0;
     let commit_times = match times {
         CommitTimes::Absent(why) => why,
@@ -142,7 +141,6 @@ fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -
         ("memory", memory.map(bytes)),
         ("pool_too_large", yes(memory.is_some_and(|memory| pool > memory * 0.9))),
         ("ignores_read_only", yes(ignores_read_only)),
-        ("wsrep_trouble", wsrep_trouble(c, settings)?),
         ("log_in_memory", (*local && in_memory(&log_dir) == Some(true)).then(|| log_dir.display().to_string())),
     ];
     Ok(facts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
@@ -150,26 +148,12 @@ fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -
 
 /// Whether an account with these lines of SHOW GRANTS may write although `read_only` is on.
 fn ignores_read_only(lines: &[String], version: &Version) -> bool {
-    let global = lines.iter().filter_map(|line| grants::split_grant(line)).filter(|(_, place)| *place == "*.*");
+    let global = lines.iter().filter_map(|line| split_grant(line)).filter(|(_, place)| *place == "*.*");
     let global: Vec<&str> = global.map(|(privileges, _)| privileges).collect();
     let has = |what: &str| global.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
     // From MariaDB 10.11 on SUPER does not allow it. CONNECTION_ADMIN is MySQL's.
-    let super_may = !(version.mariadb && version.is_at_least(10, 11));
+    let super_may = !(version.is_mariadb() && version.release.is_from(&[10, 11]));
     has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("CONNECTION_ADMIN") || has("SUPER") && super_may
-}
-
-/// Why a member of a Galera cluster takes no writes now, if so.
-fn wsrep_trouble(c: &mut Connection, settings: &MysqlSettings) -> Result<Option<String>, TargetError> {
-    if !settings.is_on("wsrep_on") {
-        return Ok(None);
-    }
-    Ok(first_bad(&c.shown("GLOBAL STATUS", ["wsrep_cluster_status", "wsrep_ready"])?))
-}
-
-fn first_bad(wsrep_status: &BTreeMap<String, String>) -> Option<String> {
-    let good = |name: &str| if name == "wsrep_ready" { "on" } else { "primary" };
-    let bad = wsrep_status.iter().find(|(name, value)| !value.eq_ignore_ascii_case(good(name)));
-    bad.map(|(name, value)| format!("{name} = {value}"))
 }
 
 /// Findings from what was read; `facts` are those of [`ask`].
@@ -220,6 +204,77 @@ fn job_limit(c: &mut Connection) -> Result<JobLimit, TargetError> {
     Ok(JobLimit { jobs: Some(limit as u32), because })
 }
 
+/// The lines of SHOW GRANTS, in capitals, those of active roles included.
+fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
+    // MariaDB shows the grants of the current role anyway.
+    let roles =
+        if c.version.is_mariadb() { None } else { c.value("SELECT CURRENT_ROLE()")?.filter(|roles| roles != "NONE") };
+    let using = roles.map_or(String::new(), |roles| format!(" FOR CURRENT_USER() USING {roles}"));
+    let rows = c.query(&format!("SHOW GRANTS{using}"))?;
+    Ok(rows.into_iter().flatten().flatten().map(|line| line.to_uppercase()).collect())
+}
+
+/// All of them, with statements for this account.
+fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
+    let lines = lines(c)?;
+    let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
+    let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
+    let account = quoted_account(&account);
+    Ok(granted(&lines, &account, c.version.release, on))
+}
+
+/// `ann@%` as `'ann'@'%'`.
+fn quoted_account(account: &str) -> String {
+    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
+    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
+    format!("{}@{}", quoted(user), quoted(host))
+}
+
+/// Whether the pattern of a grant (`load%`, `load\_line`) covers `text`.
+fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+    match (pattern, text) {
+        ([], []) => true,
+        ([b'%', rest @ ..], _) => (0..=text.len()).any(|from| text.get(from..).is_some_and(|text| is_like(rest, text))),
+        ([b'\\', c, rest @ ..], [t, text @ ..]) => c == t && is_like(rest, text),
+        ([b'_', rest @ ..], [_, text @ ..]) => is_like(rest, text),
+        ([c, rest @ ..], [t, text @ ..]) => c == t && is_like(rest, text),
+        _ => false,
+    }
+}
+
+/// Privileges and place of a line of SHOW GRANTS. The account after them may have the name of a privilege.
+fn split_grant(line: &str) -> Option<(&str, &str)> {
+    let (privileges, rest) = line.split_once(" ON ")?;
+    Some((privileges, rest.split_once(" TO ")?.0))
+}
+
+/// `performance_schema`: whether the server has it, for which one of them is.
+fn granted(lines: &[String], account: &str, release: Release, performance_schema: bool) -> Vec<Privilege> {
+    let split = lines.iter().filter_map(|line| split_grant(line));
+    let split: Vec<(&str, String)> = split.map(|(what, place)| (what, place.replace('`', ""))).collect();
+    let privilege = |grant: &'static Grant| {
+        let (_, place) = grant.sql.split_once(" ON ")?;
+        let place = place.to_uppercase();
+        let here = |of: &str| of == "*.*" || is_like(of.as_bytes(), place.as_bytes());
+        let shows = |what: &str| grant.shown.iter().any(|name| what.contains(name)) || what.contains("ALL PRIVILEGES");
+        // What comes from a wider grant, or from a role, cannot be taken back by itself.
+        let by_itself =
+            |(what, of): &(&str, String)| *of == place && grant.shown.first().is_some_and(|name| what.contains(name));
+        let mut sql = GrantSql::for_role(&grant.sql, account);
+        sql.revoke.take_if(|_| !split.iter().any(by_itself));
+        // What is in the database may be others': `loadline clean` drops what is loadline's.
+        let before = grant.before.clone().map(|grant| GrantSql { grant, revoke: None });
+        Some(Privilege {
+            sql: before.into_iter().chain([sql]).collect(),
+            gives: &grant.gives,
+            granted: split.iter().any(|(what, of)| here(of) && shows(what)),
+            used: grant.used,
+        })
+    };
+    let there = |grant: &&Grant| grant.versions.has(release) && (performance_schema || !grant.performance_schema);
+    KNOWLEDGE.grants.iter().filter(there).filter_map(privilege).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -259,26 +314,30 @@ mod tests {
 
     #[test]
     fn privileges_and_not_names_ignore_read_only() {
-        for (grant, version, ignores) in [
-            ("GRANT SUPER ON *.* TO `ann`@`%`", "8.0.36", true),
-            ("GRANT SUPER ON *.* TO `ann`@`%`", "10.11.6-MariaDB", false),
-            ("GRANT CONNECTION_ADMIN ON *.* TO `ann`@`%`", "8.0.36", true),
-            ("GRANT ALL PRIVILEGES ON *.* TO `ann`@`%`", "10.11.6-MariaDB", true),
-            ("GRANT ALL PRIVILEGES ON `LOADLINE`.* TO `ann`@`%`", "10.11.6-MariaDB", false),
-            ("GRANT USAGE ON *.* TO `SUPERSET`@`%`", "8.0.36", false),
-        ] {
-            assert_eq!(ignores_read_only(&[grant.to_owned()], &Version::parse(version)), ignores, "{grant} {version}");
+        for (grant, version, ignores) in cases::<(String, String, bool)>("mysql-read-only") {
+            let version = Version::parse(&version);
+            assert_eq!(ignores_read_only(std::slice::from_ref(&grant), &version), ignores, "{grant} {version:?}");
+        }
+    }
+    #[test]
+    fn what_is_missing_follows_from_the_grants() {
+        for (lines, missing) in cases::<(Vec<String>, Vec<String>)>("mysql-grants") {
+            let lines: Vec<String> = lines.iter().map(|l| l.to_uppercase()).collect();
+            let release = Release { product: crate::descriptor::Product::Mariadb, number: [10, 11, 6] };
+            let lacking = granted(&lines, "'ann'@'%'", release, true).into_iter().filter(|p| !p.granted);
+            let found: Vec<String> = lacking.map(|p| p.sql.last().unwrap().grant.clone()).collect();
+            let wanted = missing.iter().map(|what| format!("GRANT {what} ON "));
+            assert!(wanted.zip(&found).all(|(begin, grant)| grant.starts_with(&begin)), "{lines:?}: {found:?}");
+            assert!(
+                found.len() == missing.len() && found.iter().all(|grant| grant.ends_with(" TO 'ann'@'%'")),
+                "{found:?}"
+            );
         }
     }
 
     #[test]
-    fn a_member_that_takes_no_writes_is_in_trouble() {
-        let status = |ready: &str, cluster: &str| {
-            let pairs = [("wsrep_ready", ready), ("wsrep_cluster_status", cluster)];
-            first_bad(&pairs.map(|(n, v)| (n.to_owned(), v.to_owned())).into())
-        };
-        assert_eq!(status("ON", "Primary"), None);
-        assert_eq!(status("OFF", "Primary").as_deref(), Some("wsrep_ready = OFF"));
-        assert_eq!(status("ON", "non-Primary").as_deref(), Some("wsrep_cluster_status = non-Primary"));
+    fn accounts_are_quoted() {
+        assert_eq!(quoted_account("ann@10.%"), "'ann'@'10.%'");
+        assert_eq!(quoted_account("o'brien@x@h"), "'o''brien@x'@'h'");
     }
 }

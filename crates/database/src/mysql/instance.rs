@@ -1,18 +1,20 @@
 //! The servers behind a target's nodes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use loadline_model::Driver;
 
 use super::connect::Endpoint;
-use super::ledger::Ledger;
+use super::knowledge::Version;
 use super::member::{Member, refuse_group};
 use super::performance::CommitTimes;
 use super::settings::MysqlSettings;
-use super::version::Version;
 use super::wire::Connection;
-use crate::cloud::Cloud;
 use crate::error::TargetError;
 use crate::rules::SettingValues;
 use crate::servers::Servers;
+use crate::work::Work;
 
 /// A server. Several nodes may lead to the same one.
 #[derive(Clone)]
@@ -22,21 +24,11 @@ pub(super) struct MysqlInstance {
     pub(super) nodes: u32,
     pub(super) version: Version,
     pub(super) ledger: Ledger,
-    /// `innodb_flush_log_at_trx_commit` when the target was opened.
-    pub(super) given_flush: u8,
+    /// Settings when the target was opened.
+    pub(super) settings: Arc<MysqlSettings>,
     /// Whether it runs on this machine.
     pub(super) local: bool,
-    /// Whether MariaDB's thread pool serves the sessions.
-    pub(super) pool: bool,
     pub(super) times: CommitTimes,
-    /// The managed service that runs it.
-    pub(super) cloud: Option<&'static Cloud>,
-    /// Whether each block is written to the doublewrite buffer first, and synced at its place before the buffer is used again.
-    pub(super) doublewrite: bool,
-    /// Whether InnoDB's log may be opened with O_SYNC, so that each write is also a sync (`innodb_flush_method = O_DSYNC`).
-    pub(super) log_writes_sync: bool,
-    /// Size of a page, bytes.
-    pub(super) page_bytes: u64,
     /// Membership of a cluster, if any.
     pub(super) member: Option<Member>,
 }
@@ -54,8 +46,9 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     let mut held: Vec<(Connection, String)> = Vec::new();
     for (node, mut endpoint) in endpoints.into_iter().enumerate() {
         let mut c = endpoint.connect()?;
-        refuse_group(&mut c, &endpoint.config.place())?;
-        let member = Member::ask(&mut c, private, &endpoint.config.place())?;
+        let settings = MysqlSettings::read(&mut c)?;
+        refuse_group(&mut c, &settings, &endpoint.config.place())?;
+        let member = Member::await_ready(&mut c, &settings, private, &endpoint.config.place())?;
         if let Some(member) = member.as_ref().filter(|_| several) {
             endpoint.config.name_node(node, &member.name);
         }
@@ -70,7 +63,12 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         let at = known.unwrap_or(held.len());
         match nodes.instances.get_mut(at) {
             Some(MysqlInstance { endpoint: first, member: Some(member), .. }) => {
-                return Err(member.twice([&first.config.place(), &endpoint.config.place()]));
+                return Err(TargetError::Refused(format!(
+                    "{} and {} are the same member of the Galera cluster ({}): name each once",
+                    first.config.place(),
+                    endpoint.config.place(),
+                    member.name
+                )));
             }
             Some(instance) => {
                 instance.nodes += 1;
@@ -79,16 +77,13 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
             None => {
                 if let Some(other) = nodes.instances.first().filter(|i| i.version != c.version) {
                     return Err(TargetError::Refused(format!(
-                        "the nodes have different versions: {} {} and {} {}. All nodes must have the same",
-                        other.version.product(),
-                        other.version.text,
-                        c.version.product(),
-                        c.version.text
+                        "the nodes have different versions: {} and {}. All nodes must have the same",
+                        other.version.text, c.version.text
                     )));
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), loadline_storage::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
-                let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, member)?;
+                let instance = MysqlInstance::inspect(Arc::clone(&endpoint), &mut c, settings, member)?;
                 check_cluster(&nodes.instances, &instance)?;
                 nodes.instances.push(instance);
                 held.push((c, name));
@@ -110,47 +105,37 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
 fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
     let Some(first) = known.first() else { return Ok(()) };
     let of = |i: &MysqlInstance| i.member.as_ref().map(|m| m.cluster.clone());
-    match (of(first), of(new)) {
-        (Some(a), Some(b)) if a == b => return Ok(()),
-        (None, None) => {
-            return Err(TargetError::Refused(format!(
-                "'{}' is a server of its own, and so is '{}': nodes are servers of one cluster. Measure each by itself, and set their \
-                 runs side by side (loadline report RUN RUN)",
-                new.endpoint.config.place(),
-                first.endpoint.config.place()
-            )));
-        }
-        _ => {}
+    if of(first).is_some() && of(first) == of(new) {
+        return Ok(());
     }
     let say = |i: &MysqlInstance| {
         let place = i.endpoint.config.place();
         of(i).map_or_else(|| format!("{place} is in no cluster"), |name| format!("{place} is in the cluster {name}"))
     };
-    Err(TargetError::Refused(format!("{}, and {}: all nodes must be servers of one cluster", say(first), say(new))))
+    Err(TargetError::Refused(format!(
+        "{}, and {}: all nodes must be servers of one cluster. Measure each by itself, and set their runs side by side (loadline report \
+         RUN RUN)",
+        say(first),
+        say(new)
+    )))
 }
 
 impl MysqlInstance {
     fn inspect(
         endpoint: Arc<Endpoint>,
         c: &mut Connection,
+        settings: MysqlSettings,
         member: Option<Member>,
     ) -> Result<MysqlInstance, TargetError> {
-        let settings = MysqlSettings::read(c)?;
-        let given_flush = settings.number("innodb_flush_log_at_trx_commit").unwrap_or(1.0) as u8;
         let log_bin = settings.is_on("log_bin");
         Ok(MysqlInstance {
-            local: is_local(&endpoint, settings.get("pid_file")),
+            local: is_local(&endpoint, settings.text("pid_file")),
             endpoint,
             nodes: 1,
             version: c.version.clone(),
-            ledger: Ledger::new(given_flush, log_bin, member.is_some()),
-            given_flush,
-            pool: settings.get("thread_handling") == Some("pool-of-threads"),
+            ledger: Ledger::new(settings.flush(), log_bin, member.is_some()),
             times: CommitTimes::ask(c, log_bin)?,
-            cloud: settings.cloud(),
-            doublewrite: doublewrites(&settings),
-            log_writes_sync: settings.get("innodb_flush_method").is_some_and(|m| m.eq_ignore_ascii_case("O_DSYNC")),
-            page_bytes: settings.number("innodb_page_size").map_or(16_384, |b| b as u64),
+            settings: Arc::new(settings),
             member,
         })
     }
@@ -165,14 +150,6 @@ impl MysqlInstance {
             _ => done,
         }
     }
-}
-
-/// Whether these settings make InnoDB sync blocks after their doublewrite buffer.
-fn doublewrites(settings: &MysqlSettings) -> bool {
-    let of = |name| settings.get(name).unwrap_or_default();
-    // MySQL's DETECT_ONLY writes no blocks there, only their numbers.
-    ["on", "detect_and_recover"].iter().any(|on| of("innodb_doublewrite").eq_ignore_ascii_case(on))
-        && !["nosync", "littlesync"].contains(&of("innodb_flush_method"))
 }
 
 /// Whether the server runs on this machine: it is reached by a socket or loopback address, and its process
@@ -195,15 +172,73 @@ fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
         }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Commits of loadline's own sessions in the server's counters, and how the jobs commit. Shared by all sessions of a target.
+#[derive(Debug, Clone)]
+pub(super) struct Ledger(Arc<State>);
 
-    #[test]
-    fn blocks_are_doublewritten_if_they_can_be_recovered() {
-        for (value, expected) in [("ON", true), ("DETECT_AND_RECOVER", true), ("DETECT_ONLY", false), ("OFF", false)] {
-            let settings = MysqlSettings([("innodb_doublewrite".to_owned(), value.to_owned())].into());
-            assert_eq!(doublewrites(&settings), expected, "{value}");
+#[derive(Debug, Default)]
+struct State {
+    /// `Handler_commit` of sessions that are not jobs'.
+    handler: AtomicU64,
+    /// `Com_commit` of the same sessions.
+    explicit: AtomicU64,
+    /// Whether the jobs send COMMIT, or leave it to autocommit.
+    jobs_send_commit: AtomicBool,
+    /// Whether the jobs' transactions change rows.
+    jobs_write: AtomicBool,
+    /// The current `innodb_flush_log_at_trx_commit`, a global setting: whether commits wait for the log.
+    flush: AtomicU8,
+    /// Whether the server writes a binary log, which commits like an engine of its own.
+    binlog: bool,
+    /// Whether the server is a node of a Galera cluster.
+    galera: bool,
+}
+
+impl Ledger {
+    /// Of a server with these properties ([`State`]).
+    pub(super) fn new(flush: u8, binlog: bool, galera: bool) -> Ledger {
+        Ledger(Arc::new(State { flush: flush.into(), binlog, galera, ..State::default() }))
+    }
+
+    /// Adds the commits of `c`. Call it once, at the end of each session that is not a job's. Exact: the
+    /// server keeps the same counters per session.
+    pub(super) fn book(&self, c: &mut Connection) -> Result<(), TargetError> {
+        for (name, value) in c.shown("SESSION STATUS", ["Handler_commit", "Com_commit"])? {
+            let counter = if name == "Handler_commit" { &self.0.handler } else { &self.0.explicit };
+            counter.fetch_add(value.parse().unwrap_or(0), Relaxed);
+        }
+        Ok(())
+    }
+
+    /// How the transactions of `work` by `driver` end from now on. Each is one statement, which reads or writes, or sends
+    /// COMMIT, as a procedure always does.
+    pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
+        let sends = driver == Driver::Database || !work.program.is_single_statement();
+        self.0.jobs_send_commit.store(sends, Relaxed);
+        self.0.jobs_write.store(work.program.writes(), Relaxed);
+    }
+
+    pub(super) fn flush(&self) -> u8 {
+        self.0.flush.load(Relaxed)
+    }
+
+    pub(super) fn set_flush(&self, value: u8) {
+        self.0.flush.store(value, Relaxed);
+    }
+
+    /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it grows with each commit.
+    /// `Handler_commit` also counts each statement inside a transaction, a change twice with a binary log, to which a read writes nothing,
+    /// and what a node of a cluster applies of others. `Com_commit` counts no autocommit. `wsrep_local_commits` counts the changes that
+    /// began at the node, of all sessions; loadline itself changes nothing while jobs run (docs/inside.md).
+    pub(super) fn commits(&self) -> (&'static str, u64, u64) {
+        let State { handler, explicit, jobs_send_commit, jobs_write, binlog, galera, .. } = &*self.0;
+        let writes = jobs_write.load(Relaxed);
+        if jobs_send_commit.load(Relaxed) {
+            ("Com_commit", explicit.load(Relaxed), 1)
+        } else if *galera && writes {
+            ("wsrep_local_commits", 0, 1)
+        } else {
+            ("Handler_commit", handler.load(Relaxed), 1 + u64::from(*binlog && writes))
         }
     }
 }

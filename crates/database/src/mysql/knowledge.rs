@@ -1,13 +1,12 @@
-//! Knowledge of MariaDB and MySQL: `mysql.toml`, in the language of [`crate::descriptor`].
+//! Knowledge of MariaDB and MySQL: `mysql.toml`, in the language of [`crate::descriptor`]; and which version a server has.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::version::Version;
 use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions};
 use crate::dialect::Dialect;
-use crate::error::{Causes, Meaning};
+use crate::error::{Causes, Meaning, TargetError};
 use crate::facts::WaitEvents;
 use crate::role::Use;
 use crate::rules::Rule;
@@ -26,7 +25,10 @@ pub(super) struct Knowledge {
     pub(super) waits_with_pool: WaitEvents,
     pub(super) of_mean_node: Vec<String>,
     pub(super) session: Versioned,
+    pub(super) sessions: Versioned,
     pub(super) threads: Versioned,
+    pub(super) log_files: Versioned,
+    pub(super) metrics: Versioned,
     pub(super) queries: Routines,
     pub(super) status: Vec<String>,
     pub(super) galera_status: Vec<String>,
@@ -96,26 +98,64 @@ pub(super) enum ViewRows {
     Settings,
 }
 
-impl From<&Version> for Release {
-    fn from(version: &Version) -> Release {
-        let product = if version.mariadb { Product::Mariadb } else { Product::Mysql };
-        Release { product, number: [version.major, version.minor, version.patch] }
+/// Product and version from the server's greeting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) release: Release,
+    /// As the server writes it.
+    pub(super) text: String,
+}
+
+/// Supported versions, for messages.
+pub(super) const SUPPORTED: &str = "MariaDB 10.6 and newer, MySQL 8.0 and newer";
+
+impl Version {
+    /// Reads `10.11.6-MariaDB-0+deb12u1` (with or without `5.5.5-` before it) or `8.0.36`.
+    pub(super) fn parse(text: &str) -> Version {
+        let product = if text.contains("MariaDB") { Product::Mariadb } else { Product::Mysql };
+        // MariaDB before 11 adds this prefix for old replicas.
+        let text = text.strip_prefix("5.5.5-").filter(|_| product == Product::Mariadb).unwrap_or(text);
+        Version { release: Release::new(product, text), text: text.to_owned() }
+    }
+
+    pub(super) fn is_mariadb(&self) -> bool {
+        self.release.product == Product::Mariadb
+    }
+
+    pub(super) fn product(&self) -> &'static str {
+        if self.is_mariadb() { "MariaDB" } else { "MySQL" }
+    }
+
+    pub(super) fn check(&self, place: &str) -> Result<(), TargetError> {
+        let oldest = if self.is_mariadb() { [10, 6] } else { [8, 0] };
+        if self.release.is_from(&oldest) {
+            return Ok(());
+        }
+        Err(TargetError::Refused(format!(
+            "the server at {place} is {} {}, which loadline does not support: it supports {SUPPORTED}",
+            self.product(),
+            self.text
+        )))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
     use crate::descriptor::BlockBytes;
     use loadline_model::snapshot::counter;
+
+    const MYSQL_8: Release = Release { product: Product::Mysql, number: [8, 0, 36] };
 
     #[test]
     fn the_file_can_be_read() {
         let file = KNOWLEDGE.checked(|file| &file.counters);
         let block = BlockBytes { data: 16384.0, log: 512.0 };
-        for (name, source, _) in Counter::sources(&file.counters, (&Version::parse("8.0.36")).into(), block) {
+        for (name, source, _) in Counter::sources(&file.counters, MYSQL_8, block) {
             let status = file.status.iter().chain(&file.galera_status).any(|read| read == source);
-            assert!(status || super::super::observer::LOG_FILES.contains(source), "{name} of {source}");
+            let of_files = file.log_files.at(MYSQL_8).is_some_and(|sql| sql.contains(source));
+            assert!(status || of_files, "{name} of {source}");
         }
     }
 
@@ -124,7 +164,7 @@ mod tests {
         let filled = |pairs: &[(&str, f64)]| -> BTreeMap<String, f64> {
             let mut counters = pairs.iter().map(|(n, v)| ((*n).to_owned(), *v)).collect();
             let block = BlockBytes { data: 16384.0, log: 512.0 };
-            Counter::fill(&KNOWLEDGE.counters, (&Version::parse("8.0.36")).into(), block, &mut counters);
+            Counter::fill(&KNOWLEDGE.counters, MYSQL_8, block, &mut counters);
             counters.retain(|name, _| name.starts_with("loadline."));
             counters
         };
@@ -144,5 +184,13 @@ mod tests {
         assert_eq!(filled(&handlers)[counter::ROWS_CHANGED], 8.0);
         assert_eq!(filled(&[handlers, engine].concat())[counter::ROWS_CHANGED], 7.0);
         assert!(filled(&handlers[..2]).is_empty(), "an incomplete sum is left out");
+    }
+    #[test]
+    fn versions_are_parsed_and_checked() {
+        for (text, product, major, minor, fine) in cases::<(String, String, u32, u32, bool)>("mysql-versions") {
+            let v = Version::parse(&text);
+            assert_eq!((v.product(), &v.release.number[..2]), (product.as_str(), &[major, minor][..]), "{text}");
+            assert_eq!(v.check("here").is_ok(), fine, "{text}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! A server whose replica is away, or is late, stops waiting (`Rpl_semi_sync_master_status` is OFF), and commits that did not
 //! wait are counted (`Rpl_semi_sync_master_no_tx`).
 
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use super::server::Mysql;
@@ -118,18 +119,17 @@ impl Followed {
 }
 
 impl Mysql {
-    fn replicated<T>(&self, f: impl FnOnce(&mut TempServer) -> Result<T, TargetError>) -> Result<T, TargetError> {
+    /// The private server, if it has replicas.
+    fn replicated(&self) -> Result<MutexGuard<'_, TempServer>, TargetError> {
         let none = || TargetError::Unsupported("this target was not opened with replicas".into());
-        let mut server = self.private().filter(|server| !server.replicas().is_empty()).ok_or_else(none)?;
-        f(&mut server)
+        self.private().filter(|server| !server.replicas().is_empty()).ok_or_else(none)
     }
 
     /// Sessions at the server and at its replicas, which answer `within` this time.
     fn sessions(&self, within: Duration) -> Result<Sessions, TargetError> {
-        let replicas = self.replicated(|server| {
-            let named = |r: &Server| Ok((r.name.clone(), server.endpoint_of(r)?.connect_within(within).ok()));
-            server.replicas().iter().map(named).collect()
-        })?;
+        let server = self.replicated()?;
+        let named = |r: &Server| Ok((r.name.clone(), server.endpoint_of(r)?.connect_within(within).ok()));
+        let replicas = server.replicas().iter().map(named).collect::<Result<_, TargetError>>()?;
         Ok(Sessions { server: self.first().endpoint.connect()?, replicas })
     }
 }
@@ -137,10 +137,7 @@ impl Mysql {
 impl Levels for Mysql {
     fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
         let point = find_level(&LEVELS, |(name, ..)| *name, level)?.and_then(|(.., point)| *point);
-        self.replicated(|server| {
-            server.links().iter().for_each(|link| link.set_delay(delay));
-            Ok(())
-        })?;
+        self.replicated()?.links().iter().for_each(|link| link.set_delay(delay));
         let first = self.first();
         first.admin(|c| {
             // The server reads it for each commit, also for those under way: none is.
@@ -151,7 +148,7 @@ impl Levels for Mysql {
         let mut silent = Vec::new();
         wait_in_force(level, PATIENCE + 20 * delay, &first.endpoint.interrupted, |_| {
             // Each time: one that was killed just now may still seem to run.
-            self.replicated(|server| server.revive(&silent))?;
+            self.replicated()?.revive(&silent)?;
             let (server, found) = self.sessions(HANGS)?.look()?;
             silent = found.iter().filter(|(_, followed)| followed.is_none()).map(|(name, _)| name.clone()).collect();
             let follows = |followed: &Option<Followed>| followed.as_ref().is_some_and(|f| f.receives && f.applies);
@@ -168,7 +165,7 @@ impl Levels for Mysql {
     }
 
     fn watch(&self) -> Result<ReplicaWatch, TargetError> {
-        let links = self.replicated(|s| Ok(s.links()))?;
+        let links = self.replicated()?.links();
         let mut sessions = self.sessions(AWAY)?;
         let mut unacknowledged = Said::ask(&mut sessions.server)?.unacknowledged;
         ReplicaWatch::new(links, move || {

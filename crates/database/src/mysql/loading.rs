@@ -2,8 +2,8 @@
 
 use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
 
+use super::instance::Ledger;
 use super::knowledge::KNOWLEDGE;
-use super::ledger::Ledger;
 use super::protocol::Row;
 use super::schema;
 use super::wire::Connection;

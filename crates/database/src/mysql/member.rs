@@ -6,8 +6,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::settings::MysqlSettings;
 use super::wire::Connection;
 use crate::error::TargetError;
+use crate::rules::SettingValues as _;
 
 /// A joining node is waited for this long if loadline started it; a user's must be ready.
 const JOINING: Duration = Duration::from_secs(60);
@@ -16,8 +18,8 @@ const SYNCED: &str = "4";
 /// Values of `wsrep_local_state` of a member of the cluster's majority: a donor, one that has joined, and Synced.
 pub(super) const MEMBER: [f64; 3] = [2.0, 3.0, 4.0];
 
-/// A server as a node of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A server as a node of a cluster, by its own account when it was asked.
+#[derive(Debug, Clone)]
 pub(super) struct Member {
     /// Name in the cluster, by default that of the machine: several may have the same.
     pub(super) name: String,
@@ -26,56 +28,56 @@ pub(super) struct Member {
     pub(super) cluster: String,
     /// Nodes of the cluster, also those that are not of the target.
     pub(super) size: u32,
-}
-
-/// State of a node by its own account.
-struct State {
     /// Whether transactions can begin there: it has all data and takes part in the cluster's majority.
-    ready: bool,
-    id: String,
-    cluster: String,
-    size: u32,
+    pub(super) ready: bool,
+    /// Number of the last transaction of the cluster that it has applied; `None` if it has lost its cluster.
+    pub(super) applied: Option<f64>,
     /// The state in words, and what it must be.
     said: String,
 }
 
-impl State {
-    fn ask(c: &mut Connection) -> Result<State, TargetError> {
-        const STATUS: [&str; 7] = [
+impl Member {
+    /// The node of `c`, without its name.
+    pub(super) fn ask(c: &mut Connection) -> Result<Member, TargetError> {
+        const STATUS: [&str; 8] = [
             "wsrep_local_state", "wsrep_local_state_comment", "wsrep_cluster_status", "wsrep_ready",
-            "wsrep_gcomm_uuid", "wsrep_cluster_state_uuid", "wsrep_cluster_size",
+            "wsrep_gcomm_uuid", "wsrep_cluster_state_uuid", "wsrep_cluster_size", "wsrep_last_committed",
         ];
         let found = c.shown("GLOBAL STATUS", STATUS)?;
         let of = |name: &str| found.get(name).map_or("", String::as_str);
         let (comment, status) = (of("wsrep_local_state_comment"), of("wsrep_cluster_status"));
-        Ok(State {
-            ready: of("wsrep_local_state") == SYNCED && status == "Primary" && of("wsrep_ready") == "ON",
+        Ok(Member {
+            name: String::new(),
             id: of("wsrep_gcomm_uuid").to_owned(),
             cluster: of("wsrep_cluster_state_uuid").to_owned(),
             size: of("wsrep_cluster_size").parse().unwrap_or(0),
+            ready: of("wsrep_local_state") == SYNCED && status == "Primary" && of("wsrep_ready") == "ON",
+            applied: of("wsrep_last_committed").parse().ok().filter(|_| status == "Primary"),
             said: format!("it is {comment} in a {status} part of the cluster, and must be Synced and Primary"),
         })
     }
-}
 
-impl Member {
-    /// The node that `c` leads to; `None` if the server is in no cluster.
-    pub(super) fn ask(c: &mut Connection, private: bool, place: &str) -> Result<Option<Member>, TargetError> {
-        let settings = c.shown("GLOBAL VARIABLES", ["wsrep_on", "wsrep_provider", "wsrep_node_name"])?;
-        let of = |name: &str| settings.get(name).map_or("", String::as_str);
-        if !of("wsrep_on").eq_ignore_ascii_case("on") || matches!(of("wsrep_provider"), "" | "none") {
+    /// The node that `c` leads to, once it is ready; `None` if a server with these settings is in no cluster.
+    pub(super) fn await_ready(
+        c: &mut Connection,
+        settings: &MysqlSettings,
+        private: bool,
+        place: &str,
+    ) -> Result<Option<Member>, TargetError> {
+        if !settings.is_on("wsrep_on") || matches!(settings.text("wsrep_provider"), None | Some("" | "none")) {
             return Ok(None);
         }
-        let name = of("wsrep_node_name").to_owned();
+        let name = settings.text("wsrep_node_name").unwrap_or_default().to_owned();
         let deadline = Instant::now() + if private { JOINING } else { Duration::ZERO };
         loop {
-            let State { ready, id, cluster, size, said } = State::ask(c)?;
-            if ready {
-                return Ok(Some(Member { name, id, cluster, size }));
+            let member = Member { name: name.clone(), ..Member::ask(c)? };
+            if member.ready {
+                return Ok(Some(member));
             }
             if Instant::now() >= deadline {
                 return Err(TargetError::Refused(format!(
-                    "{place} is a member of a Galera cluster ({name}) and cannot be used: {said}"
+                    "{place} is a member of a Galera cluster ({name}) and cannot be used: {}",
+                    member.said
                 )));
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -84,7 +86,7 @@ impl Member {
 
     /// Checks that `c`, of a job, leads to this node: an address may be that of a proxy.
     pub(super) fn check_place(&self, c: &mut Connection, place: &str) -> Result<(), TargetError> {
-        if State::ask(c)?.id == self.id {
+        if Member::ask(c)?.id == self.id {
             return Ok(());
         }
         Err(TargetError::Refused(format!(
@@ -92,44 +94,19 @@ impl Member {
              of the server itself"
         )))
     }
-
-    /// The error if it is named twice.
-    pub(super) fn twice(&self, [first, second]: [&str; 2]) -> TargetError {
-        TargetError::Refused(format!(
-            "{first} and {second} are the same member of the Galera cluster ({}): name each once",
-            self.name
-        ))
-    }
 }
 
-/// Number of nodes in the cluster of `c`; `None` if that of `c` is not ready: it has lost the cluster, or joins it.
-pub(super) fn size(c: &mut Connection) -> Result<Option<u32>, TargetError> {
-    let state = State::ask(c)?;
-    Ok(state.ready.then_some(state.size))
-}
-
-/// Number of the last transaction of the cluster that the node of `c` has applied; `None` if it has lost its cluster.
-pub(super) fn applied(c: &mut Connection) -> Result<Option<f64>, TargetError> {
-    let found = c.shown("GLOBAL STATUS", ["wsrep_last_committed", "wsrep_cluster_status"])?;
-    let of = |name: &str| found.get(name).map_or("", String::as_str);
-    Ok(of("wsrep_last_committed").parse().ok().filter(|_| of("wsrep_cluster_status") == "Primary"))
-}
-
-/// Refuses the server of `c` at `place` if it is in a replication group, or may be.
-///
-/// # Errors
-/// [`TargetError::Refused`] with the group, and what to do.
-pub(super) fn refuse_group(c: &mut Connection, place: &str) -> Result<(), TargetError> {
+/// Refuses the server of `c` at `place`, with these settings, if it is in a replication group, or may be.
+pub(super) fn refuse_group(c: &mut Connection, settings: &MysqlSettings, place: &str) -> Result<(), TargetError> {
     // Needs no privilege, unlike the table.
-    let settings = c.pairs("SHOW GLOBAL VARIABLES WHERE Variable_name = 'group_replication_group_name'")?;
-    let Some((_, group)) = settings.into_iter().next() else { return Ok(()) };
+    let Some(group) = settings.text("group_replication_group_name") else { return Ok(()) };
     let states = c.query("SELECT MEMBER_STATE FROM performance_schema.replication_group_members");
     let states = match states {
         Ok(rows) => Some(rows.into_iter().flatten().flatten().collect()),
         Err(TargetError::Server(_)) => None,
         Err(e) => return Err(e),
     };
-    check_group(place, &group, states)
+    check_group(place, group, states)
 }
 
 /// As [`refuse_group`], by the group's name and the states of its members; `None` if the user may not read them.

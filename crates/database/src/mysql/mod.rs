@@ -8,45 +8,40 @@ mod client;
 mod config;
 mod connect;
 mod doctor;
-mod flavours;
-mod grants;
 mod instance;
 mod knowledge;
-mod ledger;
 mod levels;
 mod loading;
-mod lost;
 mod member;
 mod observer;
-mod option_file;
 mod own_sessions;
 mod performance;
 mod procedure;
 mod protocol;
-mod render;
 mod roles;
 mod schema;
 mod server;
 mod settings;
-mod slice;
 mod temp;
-mod version;
 mod wire;
 
 use std::sync::{Arc, Mutex};
 
+use loadline_model::Driver;
+
+use client::isolation;
+use knowledge::KNOWLEDGE;
 use server::Mysql;
 use temp::TempServer;
 
 use crate::env::process_env;
 use crate::error::TargetError;
 use crate::kind::TargetKind;
-use crate::render::Rendered;
+use crate::render::{self, Rendered};
 use crate::request::OpenRequest;
-use crate::role::Level;
 use crate::target::Target;
-use crate::temp::settings::{Product, SERVERS};
-use crate::temp::{check_url, clean_leftovers};
+use crate::temp::PrivateKind;
+use crate::temp::settings::{Knowledge, Product};
 use crate::work::Work;
 
 /// An existing server.
@@ -66,60 +61,36 @@ impl TargetKind for Kind {
     }
 
     fn render(&self, work: &Work) -> Vec<Rendered> {
-        render::all(work, &TempKind::MariaDb)
+        render(work, &MARIADB)
     }
 }
 
 /// Private servers, created for the run; of Galera a cluster.
-pub(crate) enum TempKind {
-    MariaDb,
-    MySql,
-    Galera,
+pub(crate) const MARIADB: PrivateKind = private(|servers| &servers.mariadb);
+pub(crate) const MYSQL: PrivateKind = private(|servers| &servers.mysql);
+pub(crate) const GALERA: PrivateKind = private(|servers| &servers.galera);
+
+const fn private(product: fn(&Knowledge) -> &Product) -> PrivateKind {
+    PrivateKind { product, open: open_private, render, levels: levels::levels }
 }
 
-impl TempKind {
-    fn product(&self) -> &'static Product {
-        match self {
-            TempKind::MariaDb => &SERVERS.mariadb,
-            TempKind::MySql => &SERVERS.mysql,
-            TempKind::Galera => &SERVERS.galera,
-        }
-    }
+fn open_private(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+    let server = TempServer::open(product, request)?;
+    levels::follow(&server)?;
+    let (url, request) = server.address(request);
+    Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
 }
 
-impl TargetKind for TempKind {
-    fn scheme(&self) -> &'static str {
-        match self {
-            TempKind::MariaDb => "mariadb-temp",
-            TempKind::MySql => "mysql-temp",
-            TempKind::Galera => "galera-temp",
-        }
+/// The SQL of a workload for people to read, on servers of this `kind`.
+fn render(work: &Work, kind: &dyn TargetKind) -> Vec<Rendered> {
+    let dialect = &KNOWLEDGE.dialect;
+    let mut out = render::tables(work, dialect);
+    out.extend(isolation(work).map(|isolation| Rendered::new("session", isolation).by(Driver::Client)));
+    out.extend(render::statements(work, dialect, ""));
+    if kind.capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
+        out.extend(procedure::recursive(work).map(|(_, create)| Rendered::new("routine", create).by(Driver::Database)));
+        out.push(Rendered::new("procedure", procedure::create(work, false)).by(Driver::Database));
     }
-
-    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
-        check_url(self.product(), url)
-    }
-
-    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-        let server = TempServer::open(self.product(), request)?;
-        levels::follow(&server)?;
-        let (url, request) = server.address(request);
-        Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
-    }
-
-    fn render(&self, work: &Work) -> Vec<Rendered> {
-        render::all(work, self)
-    }
-
-    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-        clean_leftovers(self.product(), request)
-    }
-
-    fn is_temporary(&self, _: &str) -> bool {
-        true
-    }
-
-    fn levels(&self) -> Vec<Level> {
-        if matches!(self, TempKind::MariaDb) { levels::levels() } else { Vec::new() }
-    }
+    out.extend(render::queries(work, dialect, ""));
+    out
 }

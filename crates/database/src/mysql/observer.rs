@@ -6,9 +6,8 @@ use loadline_model::snapshot::{WaitSample, counter};
 use loadline_model::{Column, Snapshot, column};
 
 use super::instance::MysqlInstance;
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, Version};
 use super::server::Mysql;
-use super::version::Version;
 use super::wire::Connection;
 use super::{member, own_sessions};
 use crate::cloud::{absent_devices, why_absent};
@@ -21,10 +20,6 @@ use crate::role::{Observation, Observer, Scope, SessionTasks};
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
 const COMMANDS: &[&str] = &["mariadbd", "mysqld"];
-/// The first MySQL that writes redo log files with numbers that grow; and the query of the last number.
-const NUMBERED_LOG_FILES: (u32, u32, u32) = (8, 0, 30);
-pub(super) const LOG_FILES: &str =
-    "SELECT 'innodb_redo_log_files.FILE_ID', MAX(FILE_ID) FROM performance_schema.innodb_redo_log_files";
 /// Prefix of the metrics' names in a snapshot.
 const METRIC: &str = "INNODB_METRICS.";
 
@@ -40,7 +35,7 @@ const SYNCED_BY_WRITES: &str =
 /// performance_schema's `wait/io/file/innodb/innodb_log_file`. While commits wait, each log write is synced
 /// (strace on 10.11, 8 sessions: 4867 writes and 4882 fdatasync calls on the log).
 fn sync_counter(version: &Version, flush: u8, writes_sync: bool) -> Result<&'static str, &'static str> {
-    match (version.mariadb && version.is_at_least(10, 8), flush) {
+    match (version.is_mariadb() && version.release.is_from(&[10, 8]), flush) {
         (false, _) if writes_sync => Err(SYNCED_BY_WRITES),
         (false, _) => Ok("Innodb_os_log_fsyncs"),
         (true, 1 | 3) => Ok("Innodb_log_writes"),
@@ -57,9 +52,9 @@ struct ObserverSession {
     /// CPU time of others' sessions, if the server runs on this machine.
     others: Option<OtherSessions>,
     /// The query of InnoDB's metrics, if the user may run it. It needs PROCESS, as the sessions of all users do.
-    metrics: Option<String>,
-    /// Whether the user may run [`LOG_FILES`], if the server knows it.
-    has_log_files: bool,
+    metrics: Option<&'static str>,
+    /// The query of the last file of the redo log, if the files have numbers that grow, and the user may run it.
+    log_files: Option<&'static str>,
     /// Sessions that wait for locks of rows, on MariaDB.
     rows: own_sessions::RowWaits,
 }
@@ -68,11 +63,11 @@ impl ObserverSession {
     fn open(instance: &MysqlInstance, scope: Scope) -> Result<ObserverSession, TargetError> {
         let mut connection = instance.endpoint.connect()?;
         let metrics = metrics(&mut connection)?;
-        let has_log_files = connection.version.is_mysql_from(NUMBERED_LOG_FILES)
-            && unless_refused(connection.query(LOG_FILES).map(Some))?.is_some();
+        let log_files = KNOWLEDGE.log_files.at(connection.version.release);
+        let log_files = if let Some(sql) = log_files { allowed(&mut connection, sql)? } else { None };
         let others = instance.local.then(|| OtherSessions::new(COMMANDS));
         let rows = own_sessions::RowWaits::default();
-        Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics, has_log_files, rows })
+        Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics, log_files, rows })
     }
 
     fn read(&mut self) -> Result<Counters, TargetError> {
@@ -90,19 +85,19 @@ impl ObserverSession {
             }
             counters.insert(name, ns);
         }
-        if let Some(sql) = &self.metrics {
+        if let Some(sql) = self.metrics {
             counters.extend(numbers(c.pairs(sql)?, METRIC));
         }
-        if self.has_log_files {
-            counters.extend(numbers(c.pairs(LOG_FILES)?, ""));
+        if let Some(sql) = self.log_files {
+            counters.extend(numbers(c.pairs(sql)?, ""));
         }
         let block = BlockBytes { data: counters.get("Innodb_page_size").copied().unwrap_or(16_384.0), log: 512.0 };
-        Counter::fill(&KNOWLEDGE.counters, (&c.version).into(), block, &mut counters);
+        Counter::fill(&KNOWLEDGE.counters, c.version.release, block, &mut counters);
         let (commits, own, times) = self.instance.ledger.commits();
         if let Some(all) = counters.get(commits).copied() {
             counters.insert(counter::COMMITS.to_owned(), (all - own as f64) / times as f64);
         }
-        let name = sync_counter(&c.version, self.instance.ledger.flush(), self.instance.log_writes_sync);
+        let name = sync_counter(&c.version, self.instance.ledger.flush(), self.instance.settings.log_writes_sync());
         let syncs = name.ok().and_then(|name| counters.get(name).copied());
         counters.extend(syncs.map(|syncs| (counter::REDO_SYNCS.to_owned(), syncs)));
         Ok(counters)
@@ -114,17 +109,14 @@ fn numbers(pairs: impl IntoIterator<Item = (String, String)>, prefix: &str) -> i
     pairs.into_iter().filter_map(move |(name, value)| Some((format!("{prefix}{name}"), value.parse().ok()?)))
 }
 
+/// `sql` if the user may run it.
+fn allowed(c: &mut Connection, sql: &'static str) -> Result<Option<&'static str>, TargetError> {
+    unless_refused(c.query(sql).map(|_| Some(sql)))
+}
+
 /// The query of InnoDB's enabled metrics that SHOW STATUS lacks; `None` if the user lacks PROCESS.
-pub(super) fn metrics(c: &mut Connection) -> Result<Option<String>, TargetError> {
-    // The column's name differs between MariaDB and MySQL.
-    let column = c.value(&KNOWLEDGE.queries.text("metrics-column", &[]))?;
-    let on = match column.as_deref() {
-        Some("ENABLED") => "ENABLED = 1",
-        Some(_) => "STATUS = 'enabled'",
-        None => return Ok(None),
-    };
-    let sql = KNOWLEDGE.queries.text("metrics", &[("on", on)]);
-    unless_refused(c.query(&sql).map(|_| Some(sql)))
+pub(super) fn metrics(c: &mut Connection) -> Result<Option<&'static str>, TargetError> {
+    allowed(c, KNOWLEDGE.metrics.at(c.version.release).unwrap_or_default())
 }
 
 impl Observation for Mysql {
@@ -154,17 +146,18 @@ impl Observation for Mysql {
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let product = self.first().version.product();
         let mut absent = super::Kind.facts().uncounted(product);
-        if !self.first().version.is_mysql_from(NUMBERED_LOG_FILES) {
+        if KNOWLEDGE.log_files.at(self.first().version.release).is_none() {
             let why = format!("{product} writes its redo log files in a circle: there is no next one");
             absent.extend(column::SWITCHES.map(|id| (id, why.clone())));
         }
-        let uncounted = |i: &MysqlInstance| sync_counter(&i.version, i.ledger.flush(), i.log_writes_sync).err();
+        let uncounted =
+            |i: &MysqlInstance| sync_counter(&i.version, i.ledger.flush(), i.settings.log_writes_sync()).err();
         if let Some(why) = self.instances().iter().find_map(uncounted) {
             absent.push((column::REDO_SYNC_WRITES_PER_S, why.to_owned()));
             absent.push((column::COMMITS_PER_REDO_SYNC, why.to_owned()));
         }
         if !self.instances().iter().all(|i| i.local) {
-            let cloud = self.first().cloud;
+            let cloud = self.first().settings.cloud();
             let why = why_absent(cloud, |cloud| &cloud.cpu, "and MariaDB and MySQL do not show its /proc/stat");
             absent.extend(column::CPU_SHARES.map(|id| (id, why.clone())));
             absent.extend(absent_devices(cloud, "and MariaDB and MySQL do not show its devices"));
@@ -247,17 +240,13 @@ fn sum(all: &[Counters]) -> Counters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn syncs_are_counted_unless_each_write_is_one() {
-        for (version, flush, writes_sync, counter) in [
-            ("8.0.36", 1, false, Some("Innodb_os_log_fsyncs")),
-            ("8.0.36", 1, true, None),
-            ("10.6.5-MariaDB", 1, true, None),
-            ("10.11.6-MariaDB", 1, true, Some("Innodb_log_writes")),
-            ("10.11.6-MariaDB", 2, false, None),
-        ] {
-            assert_eq!(sync_counter(&Version::parse(version), flush, writes_sync).ok(), counter, "{version} {flush}");
+        for (version, flush, writes_sync, counter) in cases::<(String, u8, bool, String)>("mysql-syncs") {
+            let found = sync_counter(&Version::parse(&version), flush, writes_sync);
+            assert_eq!(found.unwrap_or_default(), counter, "{version} {flush}");
         }
     }
 

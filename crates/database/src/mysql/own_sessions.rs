@@ -14,14 +14,6 @@ use crate::other_sessions::{SessionTask, Sessions};
 use crate::patience::waited_for;
 use crate::role::Scope;
 
-/// The process list, and the positions of id, command, state and user. It needs no privilege: users see their own sessions, and all
-/// of loadline's have one user.
-const SESSIONS: (&str, [usize; 4]) =
-    ("SELECT ID, COMMAND, STATE, USER FROM information_schema.PROCESSLIST", [0, 1, 2, 3]);
-/// That of MySQL, where a query of that table writes its rows into a temporary table of InnoDB and counts them as changed (8.0.33:
-/// 40 a second).
-const MYSQL_SESSIONS: (&str, [usize; 4]) = ("SHOW PROCESSLIST", [0, 4, 6, 1]);
-
 /// Code of the error of KILL if the session has ended.
 const NO_SUCH_SESSION: u16 = 1094;
 
@@ -64,12 +56,14 @@ impl Listed {
 }
 
 fn list(c: &mut Connection) -> Result<Vec<Listed>, TargetError> {
-    let (sql, columns) = if c.version.mariadb { SESSIONS } else { MYSQL_SESSIONS };
+    let rows = c.query(KNOWLEDGE.sessions.at(c.version.release).unwrap_or_default())?;
+    let at = |name: &str| c.names.iter().position(|other| other.eq_ignore_ascii_case(name));
+    let columns = ["id", "command", "state", "user"].map(at);
     let listed = |mut row: Row| {
-        let [id, command, state, user] = columns.map(|at| row.get_mut(at).and_then(Option::take).unwrap_or_default());
+        let [id, command, state, user] = columns.map(|at| row.get_mut(at?)?.take()).map(Option::unwrap_or_default);
         Some(Listed { id: id.parse().ok()?, command, state, user, waits_for_row: false })
     };
-    Ok(c.query(sql)?.into_iter().filter_map(listed).collect())
+    Ok(rows.into_iter().filter_map(listed).collect())
 }
 
 /// Whether the list has the session of `c`. A proxy gives its clients ids of its own.
@@ -77,10 +71,9 @@ fn has_own(listed: &[Listed], c: &Connection) -> bool {
     listed.iter().any(|session| session.id == c.session)
 }
 
-/// Sessions of MySQL itself that it counts as running: the event scheduler, though it rests, and those that apply what other members of
-/// a group commit; 0 for a user who does not see them.
+/// Sessions of MySQL itself that it counts as running, though the event scheduler rests; 0 for a user who does not see them.
 pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, TargetError> {
-    if c.version.mariadb {
+    if c.version.is_mariadb() {
         return Ok(0);
     }
     let at_work =
@@ -91,9 +84,9 @@ pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, Target
 /// The server's ids of loadline's sessions, whether each is a job's, and that job's number, if known.
 type Ids = BTreeMap<u32, (bool, Option<u32>)>;
 
-/// Event of a session that waits for a lock of a row, which no state of the process list tells.
+/// Event of a session that waits for a lock of a row, which no state of the process list tells; how many do so, and which: to make that
+/// list, InnoDB holds the latch of all locks.
 const ROW_LOCK: &str = "Lock:row";
-/// How many do so, and which: to make that list, InnoDB holds the latch of all locks.
 const ROW_LOCK_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
 const ROW_LOCK_WAITERS: &str =
     "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
@@ -137,7 +130,7 @@ impl OwnSessions {
         let mut listed = list(c)?;
         let known = sees_all && has_own(&listed, c);
         // MySQL writes the rows of such lists into a table of InnoDB, and counts them.
-        let is_new = !(known && c.version.mariadb) || rows.mark(c, &mut listed)?;
+        let is_new = !(known && c.version.is_mariadb()) || rows.mark(c, &mut listed)?;
         if known || scope == Scope::Jobs {
             add(&listed, &self.ids(), scope, (known, applies), sample);
         }
@@ -238,8 +231,8 @@ fn all_threads(c: &mut Connection) -> Result<Vec<SessionTask>, TargetError> {
     if c.value("SELECT @@thread_handling")?.is_some_and(|h| h.starts_with("pool")) {
         return Ok(Vec::new());
     }
-    let rows = match c.pairs(KNOWLEDGE.threads.at(&c.version).unwrap_or_default()) {
-        Err(TargetError::Server(_)) if !c.version.mariadb => return Ok(Vec::new()),
+    let rows = match c.pairs(KNOWLEDGE.threads.at(c.version.release).unwrap_or_default()) {
+        Err(TargetError::Server(_)) if !c.version.is_mariadb() => return Ok(Vec::new()),
         rows => rows?,
     };
     let task = |(session, task): &(String, String)| {

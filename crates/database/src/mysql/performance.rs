@@ -1,16 +1,8 @@
 //! The server's performance_schema: commit times, and why it may not have what is asked of it.
 //!
-//! Neither product times the wait for InnoDB's log as a wait event: MariaDB's sessions queue on an InnoDB
-//! lock without an instrument (and 10.8 dropped `wait/io/file/innodb/innodb_log_file`), MySQL's on an
-//! InnoDB event. Both time the stage in which a session commits. With one job on 10.11 it takes 151 µs per
-//! commit with `innodb_flush_log_at_trx_commit = 1` and 0.3 µs with 0, so it is the wait for the log. A
-//! statement inside a transaction passes the stage as well, in 0.3 µs.
-//!
-//! MariaDB without a binary log differs. A session that finds another one writing the log leaves the stage
-//! and waits before it sends its answer (gdb shows it in `net_real_write`, on a condition without an
-//! instrument; the process list shows `Updating status`). With 8 jobs 185 of 304 samples were there and 72
-//! in the stage. So the figure then comes from samples ([`super::own_sessions`]). With a binary log no
-//! session leaves the stage early (0.59 ms timed, 0.57 ms sampled), and its times are used.
+//! Neither product times the wait for InnoDB's log as a wait event. Both time the stage in which a session commits, which is that wait: with
+//! one job on 10.11 it takes 151 µs per commit with `innodb_flush_log_at_trx_commit = 1` and 0.3 µs with 0. On MariaDB without a binary log
+//! the stage is only a part of it, and the figure comes from samples ([`super::own_sessions`], docs/inside.md).
 
 use std::collections::BTreeMap;
 
@@ -39,10 +31,10 @@ pub(super) enum CommitTimes {
 impl CommitTimes {
     /// Asks the server. `log_bin`: whether it writes a binary log.
     pub(super) fn ask(c: &mut Connection, log_bin: bool) -> Result<CommitTimes, TargetError> {
-        if c.version.mariadb && !log_bin {
+        if c.version.is_mariadb() && !log_bin {
             return Ok(CommitTimes::Partial);
         }
-        let stages = if c.version.mariadb { MARIADB_STAGES } else { MYSQL_STAGES };
+        let stages = if c.version.is_mariadb() { MARIADB_STAGES } else { MYSQL_STAGES };
         if c.number("SELECT @@GLOBAL.performance_schema")? != Some(1.0) {
             return Ok(CommitTimes::Absent(format!(
                 "performance_schema is off, and nothing else in {} times commits: start the server with performance_schema = ON and \

@@ -1,50 +1,59 @@
 //! The in-database driver: a transaction program as one SQL/PSM procedure with COMMIT in its loop.
 //!
 //! SQL/PSM has no arrays. The procedure appends three moments per transaction to a text. At a few KiB it
-//! moves the text to a temporary table in memory, because each append copies the whole text.
+//! moves the text to a temporary table in memory, because each append copies the whole text. A session has one CALL per slice, whose
+//! times are converted between the two clocks.
 
-use loadline_workload::{Commit, Kernel};
+use std::sync::Arc;
+
+use loadline_workload::{Commit, JobStart, Kernel, Pool};
 
 use super::knowledge::KNOWLEDGE;
+use super::schema;
+use super::server::Mysql;
+use super::wire::{Connection, Prepared};
 use crate::dialect::MARK;
+use crate::error::TargetError;
 use crate::names::own;
-use crate::procedure::{self, Body};
+use crate::procedure::{self, Body, arguments};
+use crate::role::{Attempts, Canceller, DatabaseDriver, DatabaseSession, Slice, median_of_three};
+use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
 
 /// The server's clock in µs since 1970: unlike NOW(), SYSDATE() is read when it is called. The
 /// session's time zone is UTC.
-pub(super) const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
+const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
 
 /// Session variable in which the procedure returns the next sequence number.
-pub(super) const NEXT: &str = "@loadline_next";
+const NEXT: &str = "@loadline_next";
 
 /// Session variables in which the procedure of a cluster returns how many attempts lost against other transactions, and how many
 /// of them at their COMMIT.
-pub(super) const LOST: [&str; 2] = ["@loadline_conflicts", "@loadline_failed_commits"];
+const LOST: [&str; 2] = ["@loadline_conflicts", "@loadline_failed_commits"];
 
 /// A longer text of moments moves to the table, bytes.
 const CHUNK: usize = 3000;
 const LONGEST: usize = CHUNK + 100;
 
 /// The session's table of moments, and the procedure that measures the loop itself.
-pub(super) const MOMENTS: &str = "`loadline`.`moments`";
-pub(super) const OVERHEAD: &str = "`loadline`.`overhead_run`";
+const MOMENTS: &str = "`loadline`.`moments`";
+const OVERHEAD: &str = "`loadline`.`overhead_run`";
 
 /// The statement that creates the session's table of moments.
-pub(super) fn create_moments() -> String {
+fn create_moments() -> String {
     format!(
         "CREATE TEMPORARY TABLE {MOMENTS} (k BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, t VARBINARY({LONGEST}) NOT NULL) \
          ENGINE = MEMORY"
     )
 }
 
-pub(super) fn name(work: &Work) -> String {
+fn name(work: &Work) -> String {
     KNOWLEDGE.dialect.full_name(&own(&work.workload, "run"))
 }
 
 /// The statement that runs a slice. Arguments: first key, first new key, first draw, pool, end of the slice,
 /// next sequence number.
-pub(super) fn call(work: &Work) -> String {
+fn call(work: &Work) -> String {
     format!("CALL {}(?, ?, ?, ?, ?, ?)", name(work))
 }
 
@@ -70,7 +79,7 @@ pub(super) fn create(work: &Work, in_cluster: bool) -> String {
 }
 
 /// This loop without statements and commits, `p_next` times.
-pub(super) fn create_overhead() -> String {
+fn create_overhead() -> String {
     let each = ["    SET l_n = l_n + 1;\n", "", "", "l_n >= p_next", ""];
     routine(OVERHEAD, "p_next BIGINT", "  DECLARE l_n BIGINT DEFAULT 0;\n", each)
 }
@@ -94,4 +103,120 @@ pub(super) fn recursive(work: &Work) -> Option<(String, String)> {
     let name = KNOWLEDGE.dialect.full_name("fibonacci");
     let create = || KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &name), ("mark", MARK)]);
     work.program.computes(Kernel::Fibonacci).then(|| (name.clone(), create()))
+}
+
+/// Creates the workload's procedure and the routines that it calls; `in_cluster`: see [`create`].
+fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Result<(), TargetError> {
+    schema::ensure(c)?;
+    let own = (name(work), create(work, in_cluster));
+    for (name, create) in recursive(work).into_iter().chain([own]) {
+        c.run(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
+        c.run(&create)?;
+    }
+    Ok(())
+}
+
+struct MysqlDatabaseSession {
+    connection: Connection,
+    call: Prepared,
+    pool: Arc<Pool>,
+    start: JobStart,
+    next: i64,
+    clock: ServerClock,
+}
+
+impl DatabaseDriver for Mysql {
+    fn install(&self, work: &Work) -> Result<(), TargetError> {
+        self.at_first(|c| install(c, work, self.first().member.is_some()))
+    }
+
+    fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
+        let endpoint = self.endpoint_of(work, job)?;
+        let mut connection = endpoint.connect()?;
+        endpoint.is_of_job(&connection, job);
+        // Holds the moments of a second on the fastest server.
+        connection.run("SET SESSION max_heap_table_size = 67108864")?;
+        // The default allows no procedure to call itself.
+        connection.run("SET SESSION max_sp_recursion_depth = 255")?;
+        connection.run(&create_moments())?;
+        let call = connection.prepare(&call(work))?;
+        let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
+        connection.wait_with(None)?;
+        let (pool, start) = (work.pool_of_job(job), work.start(job));
+        Ok(Box::new(MysqlDatabaseSession { connection, call, pool, start, next: 0, clock }))
+    }
+
+    fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
+        const ITERATIONS: u32 = 5_000;
+        self.first().admin(|c| {
+            c.run(&format!("DROP PROCEDURE IF EXISTS {OVERHEAD}"))?;
+            c.run(&create_overhead())?;
+            c.run(&create_moments())?;
+            let median = median_of_three(|| {
+                let begin = loadline_storage::now_ns();
+                c.run(&format!("CALL {OVERHEAD}({ITERATIONS})"))?;
+                Ok(Some(loadline_storage::now_ns().saturating_sub(begin) as f64 / f64::from(ITERATIONS)))
+            })?;
+            c.run(&format!("DROP PROCEDURE {OVERHEAD}"))?;
+            Ok(median)
+        })
+    }
+}
+
+impl DatabaseSession for MysqlDatabaseSession {
+    fn run_slice(&mut self, until_ns: u64) -> Result<Slice, TargetError> {
+        let c = &mut self.connection;
+        self.clock.refresh(&mut || read_clock(c))?;
+        let until_us = self.clock.server_us(until_ns);
+        let args = arguments(&self.start, &self.pool, until_us, self.next);
+        c.execute(&mut self.call, &args)?;
+        let returned = c.query(&format!("SELECT {NEXT}, {}", LOST.join(", ")))?;
+        let mut numbers = returned.iter().flatten().map(|v| v.as_ref()?.parse::<i64>().ok());
+        let mut number = || numbers.next().flatten();
+        let (next, conflicts, failed_commits) = (number(), number(), number());
+        self.next = next.ok_or_else(|| TargetError::Statement("the procedure returned no sequence number".into()))?;
+        let rows = c.query(&format!("SELECT t FROM {MOMENTS} ORDER BY k"))?;
+        c.run(&format!("DELETE FROM {MOMENTS}"))?;
+        let moments = rows.iter().flatten().flatten().map(|t| parse(t)).collect::<Option<Vec<_>>>();
+        let moments = moments.map(|m| m.concat()).filter(|m| !m.is_empty());
+        let moments = moments.ok_or_else(|| {
+            TargetError::Statement("the procedure returned times that cannot be read: run `loadline clean`".into())
+        })?;
+        let count = |n: Option<i64>| n.map_or(0, i64::unsigned_abs);
+        let lost = Attempts { conflicts: count(conflicts), failed_commits: count(failed_commits) };
+        Ok(Slice { lost, ..self.clock.slice(moments.into_iter())? })
+    }
+
+    fn canceller(&self) -> Canceller {
+        self.connection.canceller.clone()
+    }
+}
+
+/// Parses lines of `start time-to-commit commit-time`, µs.
+fn parse(text: &str) -> Option<Vec<Moments>> {
+    text.lines()
+        .map(|line| {
+            let mut numbers = line.split(' ').map(|n| n.parse::<i64>().ok());
+            let (start, work, commit) = (numbers.next()??, numbers.next()??, numbers.next()??);
+            numbers.next().is_none().then_some([start, start + work, start + work + commit])
+        })
+        .collect()
+}
+
+/// The server's time, µs since 1970.
+fn read_clock(c: &mut Connection) -> Result<Option<i64>, TargetError> {
+    Ok(c.value(&format!("SELECT {CLOCK}"))?.and_then(|v| v.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read() {
+        assert_eq!(parse("100 5 20\n130 6 30\n").unwrap(), [[100, 105, 125], [130, 136, 166]]);
+        for other in ["1 2", "a b c", "1 2 3 4", "\u{fffd}"] {
+            assert!(parse(other).is_none());
+        }
+    }
 }

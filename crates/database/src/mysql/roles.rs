@@ -18,6 +18,7 @@ use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{BlockCache, LogSpace, RunLock};
+use crate::rules::SettingValues as _;
 use crate::target::{Abilities, Listening, Settings, Target, Ways};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -32,7 +33,7 @@ impl Target for Mysql {
         let settings = first.admin(MysqlSettings::read)?;
         let mut notes = self.private().map_or_else(Vec::new, |s| s.notes.clone());
         if self.server.is_some() {
-            let (nowait, given) = (NOWAIT.to_string(), first.given_flush.to_string());
+            let (nowait, given) = (NOWAIT.to_string(), first.settings.flush().to_string());
             notes.push(KNOWLEDGE.notes.text("private-flush", &[("nowait", &nowait), ("given", &given)]));
         }
         notes.extend(first.endpoint.recognised.note());
@@ -48,9 +49,9 @@ impl Target for Mysql {
             url: self.url.clone(),
             nodes: self.facts.nodes,
             local: self.instances().iter().all(|i| i.local),
-            host: settings.get("hostname").map(str::to_owned),
+            host: settings.text("hostname").map(str::to_owned),
             log_dir: Some(settings.log_dir().display().to_string()),
-            data_dir: settings.get("datadir").map(str::to_owned),
+            data_dir: settings.text("datadir").map(str::to_owned),
             settings: settings.recorded(),
             notes,
             ..TargetInfo::default()
@@ -146,10 +147,9 @@ impl LoadsTables for Mysql {
     fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
         for instance in self.instances() {
             instance.ledger.jobs_run(work, driver);
-            let wanted = match work.program.commit {
-                Commit::Nowait if matches!(instance.given_flush, 1 | 3) => NOWAIT,
-                _ => instance.given_flush,
-            };
+            let given = instance.settings.flush();
+            let waits = matches!(given, 1 | 3);
+            let wanted = if work.program.commit == Commit::Nowait && waits { NOWAIT } else { given };
             if self.server.is_some() && wanted != instance.ledger.flush() {
                 instance.admin(|c| c.run(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}")))?;
                 instance.ledger.set_flush(wanted);

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::knowledge::KNOWLEDGE;
-use super::procedure;
 use super::wire::Connection;
 use crate::dialect::{MARK, mark};
 use crate::error::{Cause, TargetError};
-use crate::work::Work;
 
 /// The database that holds everything loadline creates.
 const DATABASE: &str = "loadline";
@@ -68,17 +66,6 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
         ))),
         made => made,
     }
-}
-
-/// Creates the workload's procedure and the routines that it calls; `in_cluster`: see [`procedure::create`].
-pub(super) fn install(c: &mut Connection, work: &Work, in_cluster: bool) -> Result<(), TargetError> {
-    ensure(c)?;
-    let own = (procedure::name(work), procedure::create(work, in_cluster));
-    for (name, create) in procedure::recursive(work).into_iter().chain([own]) {
-        c.run(&format!("DROP PROCEDURE IF EXISTS {name}"))?;
-        c.run(&create)?;
-    }
-    Ok(())
 }
 
 /// Takes the lock for as long as the session lives.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::connect::Endpoint;
 use super::instance::{self, MysqlInstance, MysqlNodes};
 use super::knowledge::KNOWLEDGE;
-use super::member::applied;
+use super::member::Member;
 use super::settings::MysqlSettings;
 use super::temp::TempServer;
 use super::wire::Connection;
@@ -14,6 +14,8 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::request::OpenRequest;
+use crate::rules::SettingValues as _;
+use crate::target::{Nodes, RemainingNodes};
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
@@ -48,20 +50,20 @@ impl Mysql {
         let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
             nodes: nodes.endpoints.len() as u32,
-            block_bytes: Some(nodes.instances[0].page_bytes),
+            block_bytes: Some(nodes.instances[0].settings.number("innodb_page_size").map_or(16_384, |b| b as u64)),
             rows_in_primary_key: true,
             commit_unseen: Some(
                 "MariaDB and MySQL answer a transaction of one statement once, after its commit: the time of the commit alone \
                  is unknown",
             ),
-            waits: match nodes.instances.iter().any(|i| i.pool) {
+            waits: match nodes.instances.iter().any(|i| i.settings.text("thread_handling") == Some("pool-of-threads")) {
                 true => &KNOWLEDGE.waits_with_pool,
                 false => &KNOWLEDGE.waits,
             },
             synced_writes: nodes
                 .instances
                 .iter()
-                .all(|i| i.doublewrite)
+                .all(|i| i.settings.doublewrites())
                 .then_some("InnoDB syncs blocks after their doublewrite buffer, before it uses that again"),
             // Com_commit, which is compared where the jobs send COMMIT.
             counts_failed_commits: true,
@@ -135,9 +137,9 @@ impl Mysql {
         if self.first().member.is_none() {
             return Vec::new();
         }
-        let of = |name: &str| settings.get(name).unwrap_or("unknown");
+        let of = |name: &str| settings.text(name).unwrap_or("unknown");
         let names: Vec<&str> = self.instances().iter().filter_map(|i| Some(&*i.member.as_ref()?.name)).collect();
-        let flush: Vec<String> = self.instances().iter().map(|i| i.given_flush.to_string()).collect();
+        let flush: Vec<String> = self.instances().iter().map(|i| i.settings.flush().to_string()).collect();
         let parts = [
             ("nodes", self.facts.nodes.to_string()),
             ("size", self.cluster_size().to_string()),
@@ -161,7 +163,7 @@ impl Mysql {
 fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
     let mut nodes = Vec::new();
     for (number, instance) in instances.iter().enumerate() {
-        match instance.endpoint.connect().and_then(|mut c| Ok((applied(&mut c)?, c))) {
+        match instance.endpoint.connect().and_then(|mut c| Ok((Member::ask(&mut c)?.applied, c))) {
             Ok((Some(applied), c)) => nodes.push((instance, c, applied)),
             Err(e) if number == 0 => return Err(e),
             Ok((None, _)) | Err(_) => {}
@@ -170,7 +172,7 @@ fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
     let last = nodes.iter().map(|(_, _, applied)| *applied).fold(0.0, f64::max);
     let deadline = Instant::now() + CATCHING_UP;
     for (instance, c, _) in &mut nodes {
-        while applied(c)?.is_some_and(|applied| applied < last) {
+        while Member::ask(c)?.applied.is_some_and(|applied| applied < last) {
             if Instant::now() >= deadline {
                 return Err(TargetError::Statement(format!(
                     "{} has not applied within {} s what another node of the cluster has committed",
@@ -183,4 +185,93 @@ fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
         instance.ledger.book(c)?;
     }
     Ok(())
+}
+
+/// Longest that the other nodes of a cluster may take to exclude a lost one: Galera waits for it for 5 s (`evs.suspect_timeout`), up to
+/// 15 s if they disagree (`evs.inactive_timeout`).
+const EXCLUDING: Duration = Duration::from_secs(20);
+
+/// Answer of a server that is asked whether it is of use: `None` if it gave none; the number of nodes in its cluster, unless it has lost
+/// that, or it is changing.
+type Answer = Option<Option<u32>>;
+
+fn size(c: &mut Connection) -> Result<Option<u32>, TargetError> {
+    let member = Member::ask(c)?;
+    Ok(member.ready.then_some(member.size))
+}
+
+/// Whether no more is to be expected: some nodes are ready, and their cluster of `before` nodes is without the others; or none is,
+/// and half of them do not answer.
+fn is_settled(answers: &[Answer], before: u32) -> bool {
+    let sizes: Vec<u32> = answers.iter().copied().flatten().flatten().collect();
+    let (others, silent) = (answers.len() - sizes.len(), answers.iter().filter(|a| a.is_none()).count());
+    (!sizes.is_empty() || 2 * silent >= before as usize)
+        && sizes.iter().all(|size| others == 0 || size + others as u32 <= before)
+}
+
+fn ready(nodes: &MysqlNodes, answers: &[Answer]) -> MysqlNodes {
+    let is_ready: Vec<bool> = answers.iter().map(|answer| answer.flatten().is_some()).collect();
+    let mut left = nodes.left(&is_ready);
+    for (instance, size) in left.instances.iter_mut().zip(answers.iter().copied().flatten().flatten()) {
+        instance.member.iter_mut().for_each(|member| member.size = size);
+    }
+    left
+}
+
+impl Nodes for Mysql {
+    fn without_lost(&self) -> Option<RemainingNodes> {
+        let before = self.cluster_size();
+        let deadline = Instant::now() + EXCLUDING;
+        let answers = loop {
+            let answers: Vec<Answer> = self.instances().iter().map(|i| i.admin(size).ok()).collect();
+            if answers.iter().all(Option::is_none) || is_settled(&answers, before) || Instant::now() >= deadline {
+                break answers;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        };
+        let nodes = ready(&self.nodes, &answers);
+        if nodes.instances.len() == self.instances().len() {
+            return None;
+        }
+        let of = |is: fn(&Answer) -> bool| -> Vec<String> {
+            let them = self.instances().iter().zip(&answers).filter(|(_, answer)| is(answer));
+            them.map(|(instance, _)| instance.endpoint.config.place()).collect()
+        };
+        let lost = of(|answer| answer.flatten().is_none());
+        if nodes.instances.is_empty() {
+            let (gone, there) = (of(Option::is_none), of(|answer| *answer == Some(None)));
+            return Some(match &there[..] {
+                [] => RemainingNodes { target: Err("no node is left".to_owned()), lost },
+                there => RemainingNodes {
+                    target: Err(format!("{} cannot go on without a majority of the cluster", there.join(" and "))),
+                    // All are, if each is by itself.
+                    lost: if gone.is_empty() { lost } else { gone },
+                },
+            });
+        }
+        let target = Mysql {
+            facts: Facts { nodes: nodes.endpoints.len() as u32, ..self.facts.clone() },
+            nodes,
+            url: self.url.clone(),
+            via: Mutex::default(),
+            loaded: LoadedTables::default(),
+            server: self.server.clone(),
+        };
+        Some(RemainingNodes { target: Ok(Box::new(target)), lost })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::cases;
+
+    #[test]
+    fn a_loss_is_settled_once_the_cluster_is_smaller() {
+        for (answers, before, settled) in cases::<(Vec<Vec<u32>>, u32, bool)>("mysql-lost-nodes") {
+            let answer = |sizes: &Vec<u32>| sizes.first().map(|size| Some(*size).filter(|size| *size > 0));
+            let all: Vec<Answer> = answers.iter().map(answer).collect();
+            assert_eq!(is_settled(&all, before), settled, "{answers:?} of {before}");
+        }
+    }
 }

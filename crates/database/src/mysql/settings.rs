@@ -20,17 +20,31 @@ impl MysqlSettings {
         Ok(MysqlSettings(all.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect()))
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
     /// The managed service that these settings are of.
     pub(super) fn cloud(&self) -> Option<&'static Cloud> {
-        Cloud::from_settings(self.0.keys().map(String::as_str).chain(self.get("datadir")))
+        Cloud::from_settings(self.0.keys().map(String::as_str).chain(self.text("datadir")))
     }
 
     pub(super) fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|v| v.eq_ignore_ascii_case("on") || v == "1")
+        self.text(name).is_some_and(|v| v.eq_ignore_ascii_case("on") || v == "1")
+    }
+
+    /// `innodb_flush_log_at_trx_commit`.
+    pub(super) fn flush(&self) -> u8 {
+        self.number("innodb_flush_log_at_trx_commit").unwrap_or(1.0) as u8
+    }
+
+    /// Whether each block is written to the doublewrite buffer first, and synced at its place before the buffer is used again.
+    pub(super) fn doublewrites(&self) -> bool {
+        let of = |name| self.text(name).unwrap_or_default();
+        // MySQL's DETECT_ONLY writes no blocks there, only their numbers.
+        ["on", "detect_and_recover"].iter().any(|on| of("innodb_doublewrite").eq_ignore_ascii_case(on))
+            && !["nosync", "littlesync"].contains(&of("innodb_flush_method"))
+    }
+
+    /// Whether InnoDB's log may be opened with O_SYNC, so that each write is also a sync.
+    pub(super) fn log_writes_sync(&self) -> bool {
+        self.text("innodb_flush_method").is_some_and(|method| method.eq_ignore_ascii_case("O_DSYNC"))
     }
 
     /// Settings that a run records; none that may hold a secret.
@@ -39,18 +53,18 @@ impl MysqlSettings {
         let wanted = |name: &String| !is_secret(name) && (KNOWLEDGE.recorded.contains(name) || begins(name));
         let kept = self.0.iter().filter(|(name, _)| wanted(name)).map(|(name, value)| (name.clone(), value.clone()));
         // Of Galera's options those that bound its speed, or how long it waits: `gcache.size = 128M; gcs.fc_limit = 16; …`.
-        let options = self.get("wsrep_provider_options").unwrap_or_default().split(';');
+        let options = self.text("wsrep_provider_options").unwrap_or_default().split(';');
         let options = options.filter_map(|option| option.split_once('=')).map(|(n, v)| (n.trim(), v.trim()));
         let options = options.filter(|(n, _)| KNOWLEDGE.recorded_provider_options.iter().any(|name| name == n));
         kept.chain(options.map(|(n, v)| (format!("wsrep_provider_options.{n}"), v.to_owned()))).collect()
     }
 
     fn data_dir(&self) -> &Path {
-        Path::new(self.get("datadir").unwrap_or("/"))
+        Path::new(self.text("datadir").unwrap_or("/"))
     }
 
     pub(super) fn log_dir(&self) -> PathBuf {
-        let home = self.get("innodb_log_group_home_dir").unwrap_or("./");
+        let home = self.text("innodb_log_group_home_dir").unwrap_or("./");
         // `join` with an absolute path returns that path.
         self.data_dir().join(home.trim_start_matches("./"))
     }
@@ -60,7 +74,7 @@ impl MysqlSettings {
         if !self.is_on("log_bin") {
             return LogSpace::default();
         }
-        let place = self.get("log_bin_basename").map(|name| self.data_dir().join(name));
+        let place = self.text("log_bin_basename").map(|name| self.data_dir().join(name));
         let dir = place.and_then(|p| Some(p.parent()?.display().to_string()));
         LogSpace { bytes: data, dir, unknown: None }
     }
@@ -68,7 +82,7 @@ impl MysqlSettings {
 
 impl SettingValues for MysqlSettings {
     fn text(&self, name: &str) -> Option<&str> {
-        self.get(name)
+        self.0.text(name)
     }
 
     fn number(&self, name: &str) -> Option<f64> {
@@ -94,6 +108,13 @@ mod tests {
     fn secrets_are_not_recorded() {
         let s = settings([("innodb_secret_key", "x"), ("innodb_page_size", "16384"), ("hostname", "h")]);
         assert_eq!(s.recorded().keys().collect::<Vec<_>>(), ["innodb_page_size"]);
+    }
+
+    #[test]
+    fn blocks_are_doublewritten_if_they_can_be_recovered() {
+        for (value, expected) in [("ON", true), ("DETECT_AND_RECOVER", true), ("DETECT_ONLY", false), ("OFF", false)] {
+            assert_eq!(settings([("innodb_doublewrite", value)]).doublewrites(), expected, "{value}");
+        }
     }
 
     #[test]

@@ -1,10 +1,8 @@
 //! The private throwaway servers of `mariadb-temp:`, also with a replica, `mysql-temp:` and, several of them, `galera-temp:`.
-//! See [`crate::temp`].
+//! See [`crate::temp`] and docs/inside.md.
 //!
-//! Clients reach each server through its Unix socket. MariaDB's replicas connect to a host and a port only, so the relay to the server
-//! listens at the loopback address, for processes of the servers' user alone. The nodes of a cluster reach each other through ports of
-//! that address, which neither has another way for. The cluster's name is random and in a file that only the servers' user can read:
-//! nobody joins by chance, and no other user finds the name in the list of processes.
+//! Clients reach each server through its Unix socket; replicas, by a relay, and nodes of a cluster need ports of the loopback address. The
+//! cluster's name is random and in a file that only the servers' user can read, so that nobody else joins.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -19,27 +17,18 @@ use nix::unistd::Pid;
 
 use super::cache;
 use super::connect::Endpoint;
-use super::version::Version;
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::programs::folders;
-use crate::temp::settings::{Product, Settings, normal};
+use crate::temp::settings::{Product, Settings, is_off, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
 /// The administrator. It needs no password: only the server's operating system user and root can open the socket's folder.
 pub(super) const SUPERUSER: &str = "root";
-/// A node is started this often if a port that was free is taken meanwhile.
-const PORT_TRIES: u32 = 3;
-/// Way of the data to a node that joins (`wsrep_sst_rsync`).
-const SNAPSHOT: [&str; 2] = ["rsync", "wsrep_sst_rsync"];
 
-/// The installed programs, and what the nodes of a cluster have in common.
-pub(super) struct Installed {
-    version: Version,
-    cluster: Option<Cluster>,
-}
+/// Common properties of the nodes of a cluster, if the servers are one.
+pub(super) struct Installed(Option<Cluster>);
 
 struct Cluster {
     name: String,
@@ -50,32 +39,13 @@ struct Cluster {
 
 impl Stages for Installed {
     fn find(setup: &Setup) -> Result<Installed, TargetError> {
-        let server = &setup.program.path;
-        let version = Version::parse(&setup.program.version);
-        version.check(&server.display().to_string())?;
-        let dir = server.parent().unwrap_or(Path::new("/"));
-        let cluster = if !setup.product.providers.is_empty() { Some(Cluster::find(setup, dir)?) } else { None };
-        Ok(Installed { version, cluster })
-    }
-
-    fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str> {
-        let mut lists = vec!["innodb"];
-        if !self.version.mariadb {
-            let from = self.version.is_mysql_from((8, 0, 30));
-            lists.extend(["mysql", if from { "mysql-from-8-0-30" } else { "mysql-before-8-0-30" }]);
-            return lists;
-        }
-        lists.push("mariadb");
-        lists.extend(levels.then_some("replicated"));
-        lists.extend(self.cluster.as_ref().map(|_| "galera"));
-        let logs = given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value));
-        lists.extend((levels || logs).then_some("mariadb-times-commits"));
-        lists
+        let is_cluster = !setup.product.providers.is_empty();
+        Ok(Installed(if is_cluster { Some(Cluster::find(setup)?) } else { None }))
     }
 
     /// A node of a cluster gets its data when it joins.
     fn join(&self, setup: &Setup, replica: &mut Server, first: &Server) -> Result<(), TargetError> {
-        if self.cluster.is_some() {
+        if self.0.is_some() {
             return Ok(());
         }
         replica.copy(first, None)?;
@@ -87,7 +57,7 @@ impl Stages for Installed {
     }
 
     fn command(&mut self, setup: &Setup, settings: &Settings, server: &Server) -> Result<Command, TargetError> {
-        if let Some(cluster) = &mut self.cluster {
+        if let Some(cluster) = &mut self.0 {
             // The option file says how a member of a cluster is reached by the others.
             let failed = |e: io::Error| server.failure("a node cannot be prepared", &e.to_string());
             let options = cluster.options(&setup.product.option_file, server, free_ports().map_err(failed)?);
@@ -97,7 +67,7 @@ impl Stages for Installed {
         let mut command = setup.user.command(&setup.program.path, Signal::SIGKILL);
         command.args(server.arguments(&setup.product.start));
         command.args(server.settings(settings).iter().map(|(name, value)| argument(name, value)));
-        command.args(setup.paths());
+        command.args(setup.base());
         Ok(command)
     }
 
@@ -119,21 +89,10 @@ fn argument(name: &str, value: &str) -> String {
     format!("--{}={value}", name.replace('_', "-"))
 }
 
-fn is_off(value: &str) -> bool {
-    matches!(value, "0" | "OFF" | "off")
-}
-
 impl Cluster {
-    /// Finds what a cluster needs; `dir` is the directory of the binaries.
-    fn find(setup: &Setup, dir: &Path) -> Result<Cluster, TargetError> {
-        let folders = folders(setup.product);
-        let missing = SNAPSHOT.iter().find(|name| !folders.iter().any(|dir| dir.join(name).is_file()));
-        if let Some(name) = missing.filter(|_| setup.servers > 1) {
-            return Err(TargetError::Local(format!(
-                "'{name}' is missing, with which a node that joins gets its data: install it ('apt-get install rsync \
-                 mariadb-server' on Debian and Ubuntu)"
-            )));
-        }
+    /// Finds what a cluster needs.
+    fn find(setup: &Setup) -> Result<Cluster, TargetError> {
+        let dir = setup.program.path.parent().unwrap_or(Path::new("/"));
         let provider = match &setup.url.provider {
             Some(given) if given.is_file() => given.clone(),
             Some(given) => {
@@ -191,7 +150,7 @@ impl TempServer {
     /// Creates and starts a server, with its replicas, or the nodes of a cluster.
     pub(super) fn open(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
         let mut server = TempServer::create(product, request)?;
-        (0..=server.further.len()).try_for_each(|number| server.start_one(number))?;
+        (0..=server.further.len()).try_for_each(|number| server.start(number))?;
         let replicas = server.replicas().len();
         if replicas > 0 {
             server.notes.push(format!(
@@ -201,20 +160,6 @@ impl TempServer {
             ));
         }
         Ok(server)
-    }
-
-    fn start_one(&mut self, number: usize) -> Result<(), TargetError> {
-        let is_taken = |log: String| log.to_lowercase().contains("address already in use");
-        let mut tries = 1;
-        loop {
-            let started = self.start(number);
-            let server = number.checked_sub(1).map_or(&self.first, |n| &self.further[n]);
-            let again = started.is_err() && self.stages.cluster.is_some() && is_taken(server.log());
-            if !again || tries == PORT_TRIES {
-                return started;
-            }
-            tries += 1;
-        }
     }
 
     /// Restarts the server, or the nodes of a cluster, with `given` in place of the settings given before. If they do not start with
@@ -231,11 +176,11 @@ impl TempServer {
 
     /// Stops the first last: it knows all that was committed, and begins the cluster again. Replicas run on.
     fn start_again(&mut self) -> Result<(), TargetError> {
-        let nodes = if self.stages.cluster.is_some() { self.further.len() } else { 0 };
+        let nodes = if self.stages.0.is_some() { self.further.len() } else { 0 };
         let Servers { setup, further, first, .. } = self;
         let stopped = further[..nodes].iter_mut().rev().chain([first]);
         stopped.for_each(|server| server.stop(&setup.product.restart));
-        (0..=nodes).try_for_each(|number| self.start_one(number))
+        (0..=nodes).try_for_each(|number| self.start(number))
     }
 
     /// Wanted size of the buffer pool: small against `data_bytes`, or the default; `None` if the user chose the size.
@@ -269,14 +214,15 @@ fn url_of(server: &Server) -> String {
 mod tests {
     use super::*;
     use crate::cases::cases;
-    use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
+    use crate::descriptor::{self, Release};
     use crate::temp::settings::SERVERS;
 
     fn arguments(version: &str, given: &BTreeMap<String, String>) -> Vec<String> {
-        let installed = Installed { version: Version::parse(version), cluster: None };
-        let product = if installed.version.mariadb { &SERVERS.mariadb } else { &SERVERS.mysql };
-        let lists = installed.lists(false, given);
-        let settings = Settings::new(product, &lists, given, product.cache_mib(8 << 30));
+        let (product, of) = match version.contains("MariaDB") {
+            true => (&SERVERS.mariadb, descriptor::Product::Mariadb),
+            false => (&SERVERS.mysql, descriptor::Product::Mysql),
+        };
+        let settings = Settings::new(product, Release::new(of, version), false, given, product.cache_mib(8 << 30));
         settings.all().map(|(name, value)| argument(&name, &value)).collect()
     }
 
@@ -288,20 +234,5 @@ mod tests {
             assert!(found(&has) && !found(&lacks), "{version} {given:?}: {arguments:?}");
             assert!(found(&format!("--innodb-buffer-pool-chunk-size={}", cache::CHUNK)), "{version}");
         }
-    }
-
-    #[test]
-    fn commits_are_timed_in_their_stages() {
-        for (version, stages) in [("10.11.6-MariaDB", MARIADB_STAGES), ("8.0.33", MYSQL_STAGES)] {
-            let arguments = arguments(version, &BTreeMap::from([("log_bin".to_owned(), "bin".to_owned())]));
-            let on = stages.iter().map(|stage| format!("--performance-schema-instrument={stage}=ON"));
-            assert!(on.into_iter().all(|argument| arguments.contains(&argument)), "{version}: {arguments:?}");
-        }
-    }
-
-    #[test]
-    fn ports_differ() {
-        let [a, b, c] = free_ports().unwrap();
-        assert!(a != b && b != c && a != c);
     }
 }

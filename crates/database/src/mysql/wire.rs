@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use loadline_workload::Arg;
 
+use super::knowledge::Version;
 use super::protocol::{self, MAX_PAYLOAD, MORE_RESULTS, Reader, Row, ServerError};
-use super::version::Version;
 use crate::error::{Refusal, TABLE_GONE, TargetError};
 use crate::patience::{self, Patience};
 use crate::role::Canceller;
@@ -47,7 +47,7 @@ impl Connection {
             out: Vec::with_capacity(4096),
             input: Input::new(),
             number: 0,
-            version: Version::default(),
+            version: Version::parse(""),
             session: 0,
             canceller: patience::unanswered(),
             place,
@@ -73,10 +73,8 @@ impl Connection {
     }
 
     fn lost(&self, e: &io::Error) -> TargetError {
-        if let Some(given_up) = patience::given_up(e, &self.place) {
-            return given_up;
-        }
-        TargetError::Lost(format!("the session with {} is lost: {e}", self.place))
+        let lost = || TargetError::Lost(format!("the session with {} is lost: {e}", self.place));
+        patience::given_up(e, &self.place).unwrap_or_else(lost)
     }
 
     fn protocol_error(&self, what: &str) -> TargetError {

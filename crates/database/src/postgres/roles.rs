@@ -302,7 +302,7 @@ impl Observation for Postgres {
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        let mut absent = super::Kind::Server.facts().uncounted("");
+        let mut absent = super::Kind.facts().uncounted("");
         for (columns, why) in [
             (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
             (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),

@@ -12,14 +12,12 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::OLDEST;
 use super::{sql, standbys};
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::programs::{Program, leading_number};
-use crate::temp::settings::{SERVERS, Settings, normal};
+use crate::temp::settings::{Product, Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages, encoded};
 
 /// Name of the database's superuser. It needs no password: only the server's operating system user and root have access to the
@@ -36,20 +34,8 @@ const AT_LEAST: [(&str, u64); 4] =
 pub(super) struct Installed;
 
 impl Stages for Installed {
-    fn find(setup: &Setup) -> Result<Installed, TargetError> {
-        let Program { path, version, .. } = &setup.program;
-        if leading_number(version) >= OLDEST {
-            return Ok(Installed);
-        }
-        Err(TargetError::Refused(format!(
-            "'{}' is version {version}, but loadline needs {OLDEST} or newer: install a newer one, or give its directory with \
-             postgres-temp:?bin=/dir",
-            path.display()
-        )))
-    }
-
-    fn lists(&self, _: bool, _: &BTreeMap<String, String>) -> Vec<&'static str> {
-        vec!["postgres"]
+    fn find(_: &Setup) -> Result<Installed, TargetError> {
+        Ok(Installed)
     }
 
     /// Asks PostgreSQL itself (`postgres -c name=value … -C shared_buffers`): when it reads its configuration anew, it goes on without
@@ -69,7 +55,7 @@ impl Stages for Installed {
         let all = given.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]);
         let asks = all.chain(["-C", "shared_buffers"].map(str::to_owned)).map(OsString::from);
         let output = setup.ask(first.arguments(&setup.product.check).chain(asks))?;
-        let settings = Settings::new(setup.product, &[], given, 0);
+        let settings = setup.settings(given, 0);
         if !output.status.success() {
             let says = String::from_utf8_lossy(&output.stderr);
             return Err(setup.refused(first, "no server can be started", &settings, &says));
@@ -157,8 +143,8 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
 pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
-    pub(super) fn open(request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let mut servers = TempServer::create(&SERVERS.postgres, request)?;
+    pub(super) fn open(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
+        let mut servers = TempServer::create(product, request)?;
         servers.start(0)?;
         let standbys = servers.further.len();
         if standbys > 0 {

@@ -1,8 +1,9 @@
 //! Private throwaway servers of all products: created from the installed binaries, next to the results, for one run.
 //!
 //! They listen on Unix sockets only, are stopped when loadline ends or is killed, and are removed completely. What a killed loadline
-//! leaves has an owner file; the next start or `loadline clean` removes it. A product is a table in `servers.toml` and [`Stages`].
-//! Read on in [`Servers`], then [`server`], [`owner`] and [`process`].
+//! leaves has an owner file; the next start or `loadline clean` removes it. A product is a table in `servers.toml`, a
+//! [`PrivateKind`] and [`Stages`].
+//! Read on in [`Servers`], then [`server`] and [`owner`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,25 +18,33 @@ use nix::unistd::Pid;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::TargetError;
+use crate::folder::Parents;
+use crate::kind::TargetKind;
 use crate::machine::memory_bytes;
 use crate::relay::Relay;
+use crate::render::Rendered;
 use crate::request::OpenRequest;
+use crate::role::Level;
+use crate::target::Target;
+use crate::work::Work;
 
 use owner::remove_leftovers;
-use place::{FALLBACK, TempUrl, has_scheme};
+use place::{FALLBACK, Location, TempUrl, has_scheme};
 use programs::{Program, User, cannot_run};
 pub(crate) use server::Server;
-use settings::{Product, Settings, normal};
+use settings::{Knowledge, Product, SERVERS, Settings, normal};
 
 mod owner;
 pub(crate) mod place;
-pub(crate) mod process;
 pub(crate) mod programs;
 mod server;
 pub(crate) mod settings;
 #[cfg(test)]
 #[cfg(feature = "servers")]
 mod tests;
+
+/// Times that a server is started if a port is taken.
+const TRIES: u32 = 3;
 
 /// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -47,13 +56,55 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; [ -x \"$1\" ] || set -- /bin/sh \"$@\"; \
      \"$@\" 3<&-; status=$?; kill -KILL $guard; exit $status";
 
+/// Private servers of a product as a kind of target.
+pub(crate) struct PrivateKind {
+    pub(crate) product: fn(&Knowledge) -> &Product,
+    pub(crate) open: fn(&'static Product, &OpenRequest) -> Result<Box<dyn Target>, TargetError>,
+    pub(crate) render: fn(&Work, &dyn TargetKind) -> Vec<Rendered>,
+    pub(crate) levels: fn() -> Vec<Level>,
+}
+
+impl PrivateKind {
+    fn product(&self) -> &'static Product {
+        (self.product)(&SERVERS)
+    }
+}
+
+impl TargetKind for PrivateKind {
+    fn scheme(&self) -> &'static str {
+        &self.product().scheme
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        let product = self.product();
+        TempUrl::parse(url, product).map(|url| url.servers.unwrap_or(product.servers))
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        (self.open)(self.product(), request)
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        (self.render)(work, self)
+    }
+
+    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+        clean_leftovers(self.product(), request)
+    }
+
+    fn is_temporary(&self, _: &str) -> bool {
+        true
+    }
+
+    fn levels(&self) -> Vec<Level> {
+        if self.product().levels { (self.levels)() } else { Vec::new() }
+    }
+}
+
 /// Product's own ways.
 pub(crate) trait Stages: Sized {
-    /// Finds what it needs beside its program, and refuses versions that loadline does not support.
+    /// Finds what it needs beside its program.
     fn find(setup: &Setup) -> Result<Self, TargetError>;
-
-    /// The lists of `servers.toml` with loadline's settings.
-    fn lists(&self, levels: bool, given: &BTreeMap<String, String>) -> Vec<&'static str>;
 
     /// Checks the user's settings, unless each change of them is a start, which fails. Returns the size of the block cache that they
     /// give, bytes, if it counts.
@@ -129,15 +180,20 @@ impl Setup {
         let lasts = |name: &str| lasting.iter().any(|begin| normal(name).starts_with(begin));
         let settings_of = settings.all().filter(|(name, _)| lasts(name));
         command.args(settings_of.map(|(name, value)| format!("--{}={value}", name.replace('_', "-"))));
-        command.args(self.paths());
+        command.args(self.base());
         first.run(&self.maker, command, if lasting.is_empty() { None } else { Some(settings) })
     }
 
-    /// The options that lead a server to its own files, if the user named the binaries: its built-in paths are those of
-    /// the place that it was made for.
-    pub(crate) fn paths(&self) -> Vec<OsString> {
-        let base = self.url.bin.as_deref().and_then(Path::parent);
-        base.map_or_else(Vec::new, |base| self.product.own_paths(base))
+    /// The option that leads a server to its own files, if the user named the binaries.
+    pub(crate) fn base(&self) -> Option<OsString> {
+        let above = self.url.bin.as_deref()?.parent()?;
+        let option = &self.product.base;
+        (!option.is_empty()).then(|| [OsStr::new(option), above.as_os_str()].into_iter().collect())
+    }
+
+    /// The `given` settings with loadline's own.
+    pub(crate) fn settings(&self, given: &BTreeMap<String, String>, cache_mib: u64) -> Settings {
+        Settings::new(self.product, self.program.release, self.levels, given, cache_mib)
     }
 
     /// Output of the program with these arguments.
@@ -197,6 +253,8 @@ pub(crate) struct Servers<S> {
     /// They stop before the first, which may wait for them.
     pub(crate) further: Vec<Server>,
     pub(crate) first: Server,
+    /// The results folder if it was made for them; removed after them if it is empty.
+    _made: Parents,
 }
 
 impl<S: Stages> Servers<S> {
@@ -210,28 +268,28 @@ impl<S: Stages> Servers<S> {
     pub(crate) fn create(product: &'static Product, request: &OpenRequest) -> Result<Servers<S>, TargetError> {
         let setup = Setup::new(product, request)?;
         let stages = S::find(&setup)?;
-        let place = setup.place(&request.scratch)?;
-        let (leftovers, _) = remove_leftovers(product, &[request.scratch.clone(), place.parent.clone()]);
-        let first = Server::create(&setup, &place, 0)?;
+        let Location { parent, note, made } = setup.place(&request.scratch)?;
+        let (leftovers, _) = remove_leftovers(product, &[request.scratch.clone(), parent.clone()]);
+        let first = Server::create(&setup, &parent, 0)?;
         let given = &request.settings;
         let cache = stages.check(&setup, given, &first)?;
         let cache_mib = product.cache_mib(setup.memory);
         setup.check_memory(cache.unwrap_or(cache_mib << 20))?;
-        let settings = Settings::new(product, &stages.lists(setup.levels, given), given, cache_mib);
-        let mut notes = vec![format!(
+        let settings = setup.settings(given, cache_mib);
+        let own = format!(
             "private {} {} ({}), created for this run and removed after it; it ran as the user '{}'",
             product.name,
             setup.program.shown(),
             setup.program.path.display(),
             setup.user.name
-        )];
-        notes.push(place.note.clone());
+        );
+        let mut notes = vec![own, note];
         notes.extend(settings.notes());
         notes.extend(leftovers);
         setup.make_data(&settings, &first)?;
-        let mut all = Servers { stages, setup, settings, notes, further: Vec::new(), first };
+        let mut all = Servers { stages, setup, settings, notes, further: Vec::new(), first, _made: made };
         for number in 1..all.setup.servers {
-            let mut server = Server::create(&all.setup, &place, number)?;
+            let mut server = Server::create(&all.setup, &parent, number)?;
             all.stages.join(&all.setup, &mut server, &all.first)?;
             all.further.push(server);
         }
@@ -243,14 +301,21 @@ impl<S: Stages> Servers<S> {
         let Servers { stages, setup, settings, further, first, .. } = self;
         let Some(server) = std::iter::once(first).chain(further).nth(number) else { return Ok(()) };
         let which = if number > 0 { format!(" ({})", server.name) } else { String::new() };
-        let command = stages.command(setup, settings, server).map_err(|e| e.with(&which))?;
-        server.spawn(command)?;
-        let Err(why) = server.wait_ready(S::ask).and_then(|()| settings.check_taken(&server.log())) else {
-            return Ok(());
-        };
-        server.stop(&setup.product.end);
-        let what = format!("the private {} did not start ({why})", setup.product.name);
-        Err(setup.refused(server, &what, settings, &server.log()).with(&which))
+        let mut tries = 0;
+        loop {
+            let command = stages.command(setup, settings, server).map_err(|e| e.with(&which))?;
+            server.spawn(command)?;
+            let Err(why) = server.wait_ready(S::ask).and_then(|()| settings.check_taken(&server.log())) else {
+                return Ok(());
+            };
+            server.stop(&setup.product.end);
+            tries += 1;
+            // A port that was free may be taken meanwhile.
+            if tries == TRIES || !server.log().to_lowercase().contains("address already in use") {
+                let what = format!("the private {} did not start ({why})", setup.product.name);
+                return Err(setup.refused(server, &what, settings, &server.log()).with(&which));
+            }
+        }
     }
 
     /// The links to the first server that loadline may change.
@@ -280,14 +345,9 @@ impl<S: Stages> Servers<S> {
             setup.product.check_names(given, setup.servers, setup.levels)?;
             stages.check(setup, given, first)?;
         }
-        let next = Settings::new(setup.product, &stages.lists(setup.levels, given), given, settings.cache_mib);
+        let next = setup.settings(given, settings.cache_mib);
         Ok(std::mem::replace(settings, next))
     }
-}
-
-/// Validates a URL, and counts its servers.
-pub(crate) fn check_url(product: &Product, url: &str) -> Result<u32, TargetError> {
-    TempUrl::parse(url, product).map(|url| url.servers.unwrap_or(product.servers))
 }
 
 /// Stops and removes the private servers of dead owners in the results folder, in the folder of the URL and in `/var/tmp`. Returns one

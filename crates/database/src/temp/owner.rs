@@ -2,6 +2,9 @@
 //!
 //! The owner holds the owner file locked, which says who that is. If loadline runs as root, the folder belongs to root, so the file can
 //! be trusted. It is removed last, so an interrupted removal can be repeated.
+//!
+//! Processes are recognised by `/proc/PID/cmdline` and its owner, which everybody may read: root in a container may have no access to
+//! the other files of another user's processes. Helpers of initdb have no mark, but die with loadline (`GUARD` of [`super`]).
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
@@ -9,13 +12,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
-use nix::unistd::{geteuid, getpid};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid, getpid};
 use serde::{Deserialize, Serialize};
 
-use super::process::{Marks, lives};
 use super::programs::User;
-use super::settings::Product;
+use super::settings::{Product, Stage};
 use crate::folder::try_lock;
 use crate::machine::boot_id;
 
@@ -66,9 +68,8 @@ impl Owner {
 
     /// Ends the processes of the server in `dir` and has its shared memory freed; returns whether anything still ran.
     pub(super) fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
-        let marks = Marks { name: name(dir), uid: self.uid };
-        let ran = !marks.running().is_empty();
-        marks.end_all(&product.end)?;
+        let ran = !running(name(dir), self.uid).is_empty();
+        end_all(name(dir), self.uid, &product.end)?;
         self.free_memory(product, dir);
         Ok(ran)
     }
@@ -203,4 +204,80 @@ fn remove_unfinished(product: &Product, dir: &Path, metadata: &std::fs::Metadata
     std::fs::remove_file(dir.join(OWNER))?;
     std::fs::remove_dir(dir)?;
     Ok(Some(format!("removed '{}', an unfinished private {} server", dir.display(), product.name)))
+}
+
+/// The processes of the user `uid` that are of the server in the folder of this unique name.
+pub(super) fn running(name: &str, uid: u32) -> Vec<Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let of_server = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let cmdline = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let is_its = belongs(&String::from_utf8_lossy(&cmdline), name) && entry.metadata().ok()?.uid() == uid;
+        is_its.then_some(Pid::from_raw(pid))
+    };
+    entries.filter_map(of_server).collect()
+}
+
+/// Ends all these processes with the signals of `stages`.
+fn end_all(name: &str, uid: u32, stages: &[Stage]) -> io::Result<()> {
+    for stage in stages {
+        for pid in running(name, uid) {
+            let _ = kill(pid, stage.signal);
+        }
+        let deadline = Instant::now() + stage.patience;
+        while !running(name, uid).is_empty() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    match running(name, uid).len() {
+        0 => Ok(()),
+        left => Err(io::Error::other(format!("{left} of its processes do not end"))),
+    }
+}
+
+/// Programs of which one is in each command line of a server's: the servers, and what makes their data or brings data to a node.
+const PROGRAMS: [&str; 8] =
+    ["postgres", "initdb", "mariadbd", "mysqld", "mariadb-install-db", "mysql_install_db", "wsrep_sst_", "rsync"];
+
+/// Whether a process with this command line is of the server whose folder has this name: it has the title of PostgreSQL's processes,
+/// because of the setting cluster_name, or one of [`PROGRAMS`] got the data folder.
+fn belongs(cmdline: &str, name: &str) -> bool {
+    let data = format!("/{name}/data");
+    let is_data = |arg: &str| arg.ends_with(&data) || arg.contains(&format!("{data}/"));
+    let is_program =
+        |arg: &str| PROGRAMS.iter().any(|p| arg.rsplit('/').next().is_some_and(|file| file.starts_with(p)));
+    let args = || cmdline.split('\0');
+    cmdline.starts_with(&format!("postgres: {name}: "))
+        || args().any(is_data) && args().any(|arg| is_program(arg) && !is_data(arg))
+}
+
+/// Whether a process runs: it is neither gone nor a zombie.
+pub(super) fn lives(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| lives_in(&stat))
+}
+
+fn lives_in(stat: &str) -> bool {
+    // The name (field 2) may contain spaces and parentheses: it ends at the last one.
+    let state = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().next());
+    state.is_some_and(|state| !matches!(state, "Z" | "X" | "x"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::cases;
+
+    #[test]
+    fn only_its_own_processes_are_found() {
+        for (cmdline, expected) in cases::<(String, bool)>("own-processes") {
+            assert_eq!(belongs(&cmdline.replace(' ', "\0"), "loadline-abc"), expected, "{cmdline}");
+        }
+        assert!(belongs("postgres: loadline-abc: checkpointer \0", "loadline-abc"));
+        assert!(!belongs("postgres: loadline-abcd: checkpointer \0", "loadline-abc"));
+    }
+
+    #[test]
+    fn stat_of_a_process_with_spaces_in_its_name() {
+        assert!(lives_in("7 (a b) c) S 4 5 6") && !lives_in("7 (a b) c) Z 4 5 6") && !lives_in(""));
+    }
 }

@@ -9,9 +9,10 @@ use loadline_model::format::bytes;
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
+use super::Setup;
 use super::settings::Product;
-use super::{Setup, programs};
 use crate::error::TargetError;
+use crate::folder::Parents;
 use crate::url::{path, unknown};
 
 /// Used if the server's user has no access to the results folder.
@@ -93,7 +94,7 @@ pub(crate) struct Location {
     /// The folder and why it was chosen, for the report.
     pub(crate) note: String,
     /// The results folder if it was created here: removed with the server if it is still empty.
-    pub(crate) made: Option<PathBuf>,
+    pub(crate) made: Parents,
 }
 
 impl Setup {
@@ -103,9 +104,6 @@ impl Setup {
         let least = (disk_mib << 20) * u64::from(*servers);
         let place = self.choose_folder(scratch)?;
         let Some(free) = free_bytes(&place.parent).filter(|free| *free < least) else { return Ok(place) };
-        if let Some(made) = &place.made {
-            let _ = std::fs::remove_dir(made);
-        }
         Err(TargetError::Local(format!(
             "the filesystem under '{}' is full: {} are free, and {servers} private {} at least {} and space for the log \
              ({log_setting}). Free some GiB there, or name another directory with {scheme}:/dir",
@@ -119,10 +117,8 @@ impl Setup {
     fn choose_folder(&self, scratch: &Path) -> Result<Location, TargetError> {
         let Setup { product, user, .. } = self;
         let given = self.url.dir.as_deref();
-        let made = (given.is_none() && !scratch.exists()).then(|| scratch.to_owned());
-        if made.is_some() {
-            std::fs::create_dir_all(scratch).map_err(|e| product.cannot_use(scratch, &e))?;
-        }
+        let made = if given.is_none() { Parents::make(scratch) } else { Ok(Parents::default()) };
+        let made = made.map_err(|e| product.cannot_use(scratch, &e))?;
         let parent = directory(given.unwrap_or(scratch), product)?;
         if self.can_reach(&parent)? {
             let why = if given.is_some() { "given in the target's URL" } else { "next to the results" };
@@ -137,10 +133,7 @@ impl Setup {
                 dir.display()
             )));
         }
-        if let Some(made) = made {
-            // Fails, as it should, if it is in use by now.
-            let _ = std::fs::remove_dir(made);
-        }
+        drop(made);
         let fallback = directory(Path::new(FALLBACK), product)?;
         let device = |path: &Path| std::fs::metadata(path).map(|m| m.dev()).ok();
         // The results folder may be removed again; its parent is on the same device.
@@ -155,14 +148,13 @@ impl Setup {
             user.name,
             parent.display()
         );
-        Ok(Location { parent: fallback, note, made: None })
+        Ok(Location { parent: fallback, note, made: Parents::default() })
     }
 
     /// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
     fn can_reach(&self, dir: &Path) -> Result<bool, TargetError> {
         let mut command = self.user.command(&self.program.path, Signal::SIGKILL);
-        command.current_dir(dir);
-        match programs::version(command) {
+        match command.current_dir(dir).arg("--version").output() {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
             Err(e) => Err(self.product.cannot_use(dir, &e)),

@@ -4,21 +4,17 @@ use std::cmp::Reverse;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{self, Pid, Uid, getegid, geteuid, getpid, getppid};
+use nix::sys::signal::Signal;
+use nix::unistd::{self, Uid, getegid, geteuid, getpid, getppid};
 
 use super::settings::{Product, SERVERS};
+use crate::descriptor::{self, Release};
 use crate::error::TargetError;
 use crate::flavour;
-
-/// Time for a program to say its version.
-const AT_MOST: Duration = Duration::from_secs(10);
 
 /// A user, and whether loadline has to switch to it.
 #[derive(Debug, Clone)]
@@ -93,23 +89,27 @@ pub(crate) struct Program {
     /// The product's own name, if it is one that is like it.
     name: &'static str,
     /// `17.10`, `10.11.6-MariaDB`.
-    pub(crate) version: String,
+    version: String,
+    pub(crate) release: Release,
 }
 
 impl Program {
     /// Reads `postgres (PostgreSQL) 17.10 (Debian …)` and `mysqld  Ver 8.0.33 for Linux on x86_64 (…)`.
     fn parse(path: &Path, text: &str) -> Option<Program> {
         let after = |mark| text.split_once(mark)?.1.split_whitespace().next();
-        let (product, version) = match (after("(PostgreSQL) "), after(" Ver ")) {
-            (Some(version), _) => (&SERVERS.postgres, version),
-            (_, Some(version)) if version.contains("MariaDB") => (&SERVERS.mariadb, version),
-            (_, Some(version)) => (&SERVERS.mysql, version),
+        let (product, of, version) = match (after("(PostgreSQL) "), after(" Ver ")) {
+            (Some(version), _) => (&SERVERS.postgres, descriptor::Product::Postgres, version),
+            (_, Some(version)) if version.contains("MariaDB") => {
+                (&SERVERS.mariadb, descriptor::Product::Mariadb, version)
+            }
+            (_, Some(version)) => (&SERVERS.mysql, descriptor::Product::Mysql, version),
             (None, None) => return None,
         };
         // Not of its path, which comes first.
         let own = text.split_once(" Ver ").map_or(text, |(_, own)| own);
         let name = flavour::recognised(&[own]).map_or(&product.name, |flavour| &flavour.name);
-        Some(Program { path: path.to_owned(), product, name, version: version.to_owned() })
+        let release = Release::new(of, version);
+        Some(Program { path: path.to_owned(), product, name, version: version.to_owned(), release })
     }
 
     /// Version for the report, with the name of a product that is like the original.
@@ -127,7 +127,7 @@ impl Program {
         for dir in dirs.into_iter().filter(is_complete) {
             let found = Program::ask(&dir.join(program), user)?;
             if found.product.name == *name {
-                return Ok(found);
+                return found.supported(product);
             }
             if other.is_empty() {
                 other = format!("; '{}' is {} {}", found.path.display(), found.name, found.version);
@@ -148,6 +148,20 @@ impl Program {
              {debian}' on Debian and Ubuntu, 'dnf install {fedora}' on Fedora and RHEL), or name its directory with \
              {scheme}:?bin=/dir",
             product.folders.join(", ")
+        )))
+    }
+
+    /// This program, unless its version is too old.
+    fn supported(self, product: &Product) -> Result<Program, TargetError> {
+        if self.release.is_from(&product.oldest) {
+            return Ok(self);
+        }
+        Err(TargetError::Refused(format!(
+            "'{}' is version {}, but loadline needs {}: install a newer one, or give its directory with {}:?bin=/dir",
+            self.path.display(),
+            self.version,
+            product.supported,
+            product.scheme
         )))
     }
 
@@ -178,7 +192,8 @@ impl Program {
                 path.display()
             ))
         };
-        let output = version(user.command(path, Signal::SIGKILL)).map_err(|e| failed(e.to_string()))?;
+        let output =
+            user.command(path, Signal::SIGKILL).arg("--version").output().map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         Program::parse(path, &text).filter(|_| output.status.success()).ok_or_else(|| {
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -188,7 +203,7 @@ impl Program {
 }
 
 /// The folders of packages, of those with a version the newest first, and those of PATH.
-pub(crate) fn folders(product: &Product) -> Vec<PathBuf> {
+fn folders(product: &Product) -> Vec<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = product.folders.iter().flat_map(|pattern| expand(pattern)).collect();
     found.sort_by_key(|(version, _)| Reverse(*version));
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -202,32 +217,10 @@ fn expand(pattern: &str) -> Vec<(u32, PathBuf)> {
     let (dir, prefix) = head.rsplit_once('/').unwrap_or(("", head));
     let entries = std::fs::read_dir(format!("{dir}/")).into_iter().flatten().flatten();
     let folder = |name: String| {
-        let version = leading_number(name.strip_prefix(prefix)?);
-        (version > 0).then(|| (version, PathBuf::from(format!("{dir}/{name}{tail}"))))
+        let version = name.strip_prefix(prefix)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        Some((version, PathBuf::from(format!("{dir}/{name}{tail}"))))
     };
     entries.filter_map(|entry| folder(entry.file_name().into_string().ok()?)).collect()
-}
-
-/// The number with which the text begins, else 0.
-pub(crate) fn leading_number(text: &str) -> u32 {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    text[..end].parse().unwrap_or(0)
-}
-
-/// Output of `program --version` within [`AT_MOST`].
-pub(super) fn version(mut program: Command) -> io::Result<Output> {
-    let mut child = program.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    let begin = Instant::now();
-    while child.try_wait()?.is_none() {
-        if begin.elapsed() >= AT_MOST {
-            // With what it started, in a process group of its own.
-            let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
-            child.wait()?;
-            return Err(io::Error::other(format!("it has not ended in {} s", AT_MOST.as_secs())));
-        }
-        sleep(Duration::from_millis(2));
-    }
-    child.wait_with_output()
 }
 
 pub(crate) fn cannot_run(program: &Path, e: &io::Error) -> TargetError {

@@ -10,15 +10,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::Setup;
-use super::owner::{LOG, Owner, name, outside};
-use super::place::{Location, free_bytes};
-use super::process::Child;
+use super::owner::{LOG, Owner, lives, name, outside};
+use super::place::free_bytes;
 use super::programs::{User, cannot_run};
 use super::settings::{Product, Settings, Stage};
 use crate::error::TargetError;
@@ -48,8 +48,6 @@ pub(crate) struct Server {
     user: User,
     pub(crate) dir: PathBuf,
     owner: Owner,
-    /// The results folder if it was created for the server.
-    made: Option<PathBuf>,
     child: Option<Child>,
     /// Shows that the owner lives; released last.
     _lock: File,
@@ -57,16 +55,16 @@ pub(crate) struct Server {
 
 impl Server {
     /// Creates its folder, with the owner file first.
-    pub(super) fn create(setup: &Setup, place: &Location, number: u32) -> Result<Server, TargetError> {
+    pub(super) fn create(setup: &Setup, parent: &Path, number: u32) -> Result<Server, TargetError> {
         let Setup { product, user, .. } = setup;
-        let failed = |e: io::Error| product.cannot_use(&place.parent, &e);
+        let failed = |e: io::Error| product.cannot_use(parent, &e);
         // The server's user must pass through, but need not read.
         let mode = if user.switch { 0o711 } else { 0o700 };
         let dir = tempfile::Builder::new()
             .prefix(&product.prefix)
             .rand_bytes(10)
             .permissions(Permissions::from_mode(mode))
-            .tempdir_in(&place.parent)
+            .tempdir_in(parent)
             .map_err(failed)?;
         // If this fails, `TempDir` removes the folder; later `Server` does.
         let (owner, lock) = Owner::take(dir.path(), user, &setup.program.path).map_err(failed)?;
@@ -79,7 +77,6 @@ impl Server {
             user: user.clone(),
             dir: dir.keep(),
             owner,
-            made: place.made.clone(),
             child: None,
             _lock: lock,
         };
@@ -285,9 +282,56 @@ impl Drop for Server {
         if let Err(e) = self.owner.remove(self.product, &self.dir) {
             log::warn!("the private server in {} could not be removed: {e}; try `loadline clean`", self.dir.display());
         }
-        if let Some(made) = &self.made {
-            // Fails, as it should, if the results are in it.
-            let _ = std::fs::remove_dir(made);
+    }
+}
+
+/// A child process, which may outlive the thread that wanted it, but not loadline.
+struct Child {
+    process: std::process::Child,
+    /// The other end of the thread that spawned it.
+    _parent: Sender<()>,
+}
+
+impl Child {
+    /// Spawns the server in a thread of its own: the parent-death signal is sent when the *thread* that spawned the child ends.
+    fn spawn(mut command: Command) -> io::Result<Child> {
+        let (answer, spawned) = channel();
+        let (_parent, ended) = channel::<()>();
+        std::thread::Builder::new().name("private server".into()).spawn(move || {
+            let _ = answer.send(command.spawn());
+            let _ = ended.recv();
+        })?;
+        let process = spawned.recv().map_err(io::Error::other)??;
+        Ok(Child { process, _parent })
+    }
+
+    /// Whether it runs. It is not reaped, so that its process id stays valid.
+    fn runs(&self) -> bool {
+        lives(self.pid().as_raw())
+    }
+
+    /// How it ended, if it has.
+    fn exit(&mut self) -> Option<String> {
+        match self.process.try_wait() {
+            Ok(status) => status.map(|status| status.to_string()),
+            Err(e) => Some(e.to_string()),
         }
+    }
+
+    /// Stops it with the signals of `stages`, one after the other. One that survives all of them hangs in the kernel.
+    fn stop(mut self, stages: &[Stage]) {
+        for stage in stages {
+            let deadline = Instant::now() + stage.patience;
+            if self.exit().is_none() {
+                let _ = kill(self.pid(), stage.signal);
+            }
+            while self.exit().is_none() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.process.id().cast_signed())
     }
 }

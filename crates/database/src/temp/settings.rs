@@ -1,7 +1,6 @@
 //! Reads `servers.toml`, which describes the products, and combines loadline's settings with the user's.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde::Deserialize;
 
-use crate::descriptor::Embedded;
+use crate::descriptor::{Embedded, Release, Versions};
 use crate::error::TargetError;
 
 const MIB: u64 = 1 << 20;
@@ -30,67 +29,61 @@ pub(crate) struct Knowledge {
 
 /// A product of which loadline can start private servers. The file says what its keys mean.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(crate) struct Product {
     pub(crate) scheme: String,
     pub(crate) name: String,
     pub(crate) prefix: String,
     pub(crate) user: String,
     pub(crate) program: String,
-    #[serde(default)]
     pub(crate) also: Vec<String>,
     pub(crate) folders: Vec<String>,
     pub(crate) supported: String,
+    pub(super) oldest: Vec<u32>,
     pub(crate) packages: [String; 2],
     pub(crate) bin: String,
     pub(crate) log_setting: String,
-    #[serde(default)]
     pub(crate) providers: Vec<String>,
     pub(crate) socket: String,
-    #[serde(default)]
     pub(crate) unfit: String,
-    #[serde(default)]
     pub(crate) files: Vec<String>,
-    #[serde(default)]
     pub(crate) check: Vec<String>,
     pub(super) list: Vec<String>,
-    #[serde(default)]
     pub(super) free: Vec<Vec<String>>,
-    #[serde(default)]
     pub(super) maker: Vec<String>,
-    #[serde(default)]
     pub(super) beside: Vec<String>,
     pub(super) make: Vec<String>,
-    #[serde(default)]
     pub(super) lasting: Vec<String>,
-    #[serde(default)]
-    pub(super) own_files: Vec<(String, Vec<String>, String)>,
+    pub(super) base: String,
     pub(crate) start: Vec<String>,
-    #[serde(default)]
     pub(crate) option_file: String,
-    #[serde(default)]
     fixed: Vec<String>,
-    #[serde(default)]
     further: Vec<String>,
     pub(crate) server: String,
     pub(crate) parameter: Option<String>,
-    #[serde(default)]
     pub(crate) counts_all: bool,
     pub(crate) servers: u32,
-    #[serde(default)]
     pub(crate) levels: bool,
     pub(crate) disk_mib: u64,
     pub(crate) memory_mib: Option<u64>,
     pub(crate) restart: Vec<Stage>,
     pub(crate) end: Vec<Stage>,
     secrets: Vec<String>,
-    reserved: Vec<String>,
-    #[serde(default)]
-    reserved_further: Vec<String>,
-    #[serde(default)]
-    reserved_levels: Vec<String>,
+    reserved: Vec<List>,
+    settings: Vec<List>,
     pub(crate) cache: Cache,
     errors: Errors,
+}
+
+/// The name of a list, and the servers that it is for.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct List {
+    list: String,
+    versions: Versions,
+    further: bool,
+    levels: bool,
+    log_bin: bool,
 }
 
 /// Block cache: an eighth of the memory within these limits.
@@ -105,16 +98,13 @@ pub(crate) struct Cache {
 
 /// Words of the errors in a log.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 struct Errors {
     marks: Vec<String>,
-    #[serde(default)]
     causes: Vec<String>,
     noise: Vec<String>,
     unknown: Vec<String>,
-    #[serde(default)]
     adjusted: Vec<String>,
-    #[serde(default)]
     first: bool,
     most: usize,
 }
@@ -140,21 +130,6 @@ impl Product {
     pub(crate) fn cache_mib(&self, memory: u64) -> u64 {
         let Cache { step_mib, least_mib, most_mib, .. } = &self.cache;
         (memory / 8 / MIB / step_mib * step_mib).clamp(*least_mib, *most_mib)
-    }
-
-    /// The options for the server's files in the tree `base`, whatever bytes the path has.
-    pub(super) fn own_paths(&self, base: &Path) -> Vec<OsString> {
-        let option = |name: &str, path: &Path| {
-            let mut option = OsString::from(format!("--{name}="));
-            option.push(path);
-            option
-        };
-        let folder = |(name, places, holds): &(String, Vec<String>, String)| {
-            let place = places.iter().map(|place| base.join(place)).find(|place| place.join(holds).exists())?;
-            Some(option(name, &place))
-        };
-        let base = self.own_files.first().map(|_| option("basedir", base));
-        base.into_iter().chain(self.own_files.iter().filter_map(folder)).collect()
     }
 
     pub(super) fn cannot_use(&self, path: &Path, e: &io::Error) -> TargetError {
@@ -212,11 +187,8 @@ impl Product {
         servers: u32,
         levels: bool,
     ) -> Result<(), TargetError> {
-        let mut lists: Vec<&String> = self.reserved.iter().collect();
-        lists.extend(self.reserved_further.iter().filter(|_| servers > 1));
-        lists.extend(self.reserved_levels.iter().filter(|_| levels));
-        let reserved: Vec<&String> =
-            lists.into_iter().filter_map(|list| SERVERS.reserved.get(list)).flatten().collect();
+        let lists = self.reserved.iter().filter(|of| (!of.further || servers > 1) && (!of.levels || levels));
+        let reserved: Vec<&String> = lists.filter_map(|of| SERVERS.reserved.get(&of.list)).flatten().collect();
         for (name, value) in given {
             let usage = |what: String| Err(TargetError::Usage(what));
             if !is_name(name) {
@@ -256,6 +228,11 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.$".contains(&b))
 }
 
+/// Whether a value of MariaDB's or MySQL's `log_bin` means that there is none.
+pub(crate) fn is_off(value: &str) -> bool {
+    matches!(value, "0" | "OFF" | "off")
+}
+
 /// Normal form of a setting's name: `-` and `_`, and upper and lower case, are equal.
 pub(crate) fn normal(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
@@ -272,15 +249,18 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The `given` settings, and those of `lists` that are not given.
+    /// The `given` settings, and those of loadline for this `release` that are not given.
     pub(crate) fn new(
         product: &'static Product,
-        lists: &[&str],
+        release: Release,
+        levels: bool,
         given: &BTreeMap<String, String>,
         cache_mib: u64,
     ) -> Settings {
+        let logs = levels || given.iter().any(|(name, value)| normal(name) == "log_bin" && !is_off(value));
+        let is_for = |of: &&List| of.versions.has(release) && (!of.levels || levels) && (!of.log_bin || logs);
         let mut defaults: Vec<(&str, &str)> = Vec::new();
-        for list in lists.iter().filter_map(|list| SERVERS.settings.get(*list)) {
+        for list in product.settings.iter().filter(is_for).filter_map(|of| SERVERS.settings.get(&of.list)) {
             let list: Vec<_> = list.iter().filter_map(|setting| setting.split_once('=')).collect();
             defaults.retain(|(name, _)| list.iter().all(|(newer, _)| newer != name));
             defaults.extend(list);
@@ -349,17 +329,25 @@ mod tests {
     use super::*;
     use crate::cases::cases;
 
+    const RELEASE: Release = Release { product: crate::descriptor::Product::Mysql, number: [8, 0, 33] };
+
     #[test]
     fn the_file_is_right() {
         let all = SERVERS.checked(|_| &[]);
         for product in [&all.postgres, &all.mariadb, &all.mysql, &all.galera] {
-            let scheme = &product.scheme;
-            for list in product.reserved.iter().chain(&product.reserved_further).chain(&product.reserved_levels) {
-                assert!(all.reserved.contains_key(list), "servers.toml: {scheme}: no list reserved.{list}");
-            }
+            let Product { scheme, prefix, program, socket, .. } = product;
+            let lists = |lists: &[List], all: &BTreeMap<_, _>| lists.iter().all(|of| all.contains_key(&of.list));
+            assert!(
+                lists(&product.reserved, &all.reserved) && lists(&product.settings, &all.settings),
+                "{scheme}: lists"
+            );
+            let texts = [scheme, &product.name, prefix, &product.user, program, socket, &product.server];
+            assert!(texts.iter().all(|text| !text.is_empty()), "servers.toml: {scheme}: a text is missing");
+            let lists = [&product.folders, &product.make, &product.start, &product.secrets, &product.errors.marks];
+            assert!(lists.iter().all(|list| !list.is_empty()), "servers.toml: {scheme}: a list is missing");
             assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
-            assert!(product.cache.step_mib > 0, "servers.toml: {scheme}: cache.step_mib");
+            assert!(product.cache.step_mib > 0 && product.errors.most > 0, "servers.toml: {scheme}: cache, errors");
         }
         let products = [&all.postgres, &all.mariadb, &all.mysql, &all.galera].into_iter();
         let settings = products.flat_map(|p| p.fixed.iter().chain(&p.further)).chain(all.settings.values().flatten());
@@ -379,24 +367,6 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_was_unpacked_anywhere_leads_to_its_own_files() {
-        let tree = tempfile::tempdir().unwrap();
-        for folder in ["share/mysql/english", "share/mysql/charsets", "lib/mysql/plugin"] {
-            std::fs::create_dir_all(tree.path().join(folder)).unwrap();
-        }
-        std::fs::write(tree.path().join("share/mysql/english/errmsg.sys"), "").unwrap();
-        let base = tree.path().display();
-        let expected = ["basedir=", "lc-messages-dir=/share/mysql", "plugin-dir=/lib/mysql/plugin"].map(|option| {
-            let (name, folder) = option.split_once('=').unwrap();
-            OsString::from(format!("--{name}={base}{folder}"))
-        });
-        let paths = |product: &Product| product.own_paths(tree.path());
-        assert_eq!(paths(&SERVERS.mysql), expected, "character sets without their index are not those of the server");
-        assert_eq!(paths(&SERVERS.mariadb), expected);
-        assert!(paths(&SERVERS.postgres).is_empty());
-    }
-
-    #[test]
     fn names_are_checked() {
         let check = |pairs: &[(&str, &str)], servers, levels| {
             let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -412,7 +382,7 @@ mod tests {
     #[test]
     fn an_error_is_about_the_setting_that_it_names() {
         let given = ["log_bin", "log_bin_index", "Nonsense_xyz"].map(|name| (name.to_owned(), String::new())).into();
-        let settings = Settings::new(&SERVERS.mysql, &[], &given, 512);
+        let settings = Settings::new(&SERVERS.mysql, RELEASE, false, &given, 512);
         let unknown = |log| SERVERS.mysql.unknown(&settings, log).map(String::as_str);
         assert_eq!(unknown("log_bin is on\n[ERROR] unknown variable 'nonsense-xyz=1'."), Some("Nonsense_xyz"));
         assert_eq!(unknown("[ERROR] unknown option '--log-bin-index'"), Some("log_bin_index"));
@@ -425,7 +395,7 @@ mod tests {
     fn a_given_setting_replaces_a_default_and_a_password_is_not_shown() {
         let given = [("FSYNC", "off"), ("primary_conninfo", "password=abc")];
         let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let settings = Settings::new(&SERVERS.postgres, &["postgres"], &given, 512);
+        let settings = Settings::new(&SERVERS.postgres, RELEASE, false, &given, 512);
         let all: Vec<String> = settings.all().map(|(name, value)| format!("{name}={value}")).collect();
         assert!(all.contains(&"FSYNC=off".to_owned()) && !all.contains(&"fsync=on".to_owned()), "{all:?}");
         assert!(all.contains(&"shared_buffers=512MB".to_owned()) && settings.own_cache(), "{all:?}");

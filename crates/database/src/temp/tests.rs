@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::owner::OWNER;
-use super::process::{Marks, lives};
-use super::settings::SERVERS;
+use super::owner::{self, OWNER, lives};
 use super::*;
 use crate::target::Target;
 
@@ -66,7 +64,7 @@ fn postmasters(scratch: &Path) -> Vec<i32> {
 /// Processes of the servers in these folders.
 fn running(product: &Product, dirs: &[PathBuf]) -> Vec<Pid> {
     let uid = User::choose(product).unwrap().uid;
-    dirs.iter().flat_map(|dir| Marks { name: dir.file_name().unwrap().to_str().unwrap(), uid }.running()).collect()
+    dirs.iter().flat_map(|dir| owner::running(dir.file_name().unwrap().to_str().unwrap(), uid)).collect()
 }
 
 fn kill_all(pids: &[Pid]) {
@@ -185,23 +183,12 @@ fn owner_process() {
     drop(server);
 }
 
-/// Starts a process that owns the servers of `url` with so many replicas.
-fn owner(url: &str, replicas: u32, scratch: &Path) -> std::process::Child {
+/// Starts a process that owns the servers of `case`: a URL and the number of replicas.
+fn owner(case: &str, scratch: &Path) -> std::process::Child {
     let name = format!("{}::owner_process", module_path!().split_once("::").unwrap().1);
     let mut owner = Command::new(std::env::current_exe().unwrap());
-    owner.args(["--exact", &name, "--ignored"]).env(OWNED, format!("{url} {replicas}")).env(SCRATCH, scratch);
+    owner.args(["--exact", &name, "--ignored"]).env(OWNED, case).env(SCRATCH, scratch);
     owner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-/// The servers that an owner has when it is killed.
-struct Case {
-    product: &'static Product,
-    url: &'static str,
-    replicas: u32,
-}
-
-fn postgres(replicas: u32) -> Case {
-    Case { product: &SERVERS.postgres, url: "postgres-temp:", replicas }
 }
 
 /// Who is killed, in this order.
@@ -213,22 +200,24 @@ enum Killed {
     ServersThenOwner(u64),
 }
 
-/// Kills what has been started at `moment`, cleans, and returns what cleaning says. Nothing is left.
-fn kill_and_clean(case: &Case, killed: Killed, moment: impl FnOnce(&Path), what: &str) -> Vec<String> {
+/// Kills what has been started of `case` at `moment`, cleans, and returns what cleaning says. Nothing is left.
+fn kill_and_clean(case: &str, killed: Killed, moment: impl FnOnce(&Path), what: &str) -> Vec<String> {
     let scratch = scratch();
     let before = entries(Path::new("/dev/shm"));
-    let mut owner = owner(case.url, case.replicas, scratch.path());
+    let products = [&SERVERS.postgres, &SERVERS.mariadb, &SERVERS.galera];
+    let product = products.into_iter().find(|product| case.starts_with(&product.scheme)).unwrap();
+    let mut owner = owner(case, scratch.path());
     moment(scratch.path());
     let folders = || folders(scratch.path());
     let (mut dirs, mut pids) = (folders(), postmasters(scratch.path()));
     if let Killed::ServersThenOwner(ms) = killed {
-        kill_all(&running(case.product, &dirs));
+        kill_all(&running(product, &dirs));
         std::thread::sleep(Duration::from_millis(ms));
         (dirs, pids) = (folders(), [pids, postmasters(scratch.path())].concat());
     }
     let mut request = request(scratch.path(), &[]);
-    request.url = case.url.to_owned();
-    let clean = || clean_leftovers(case.product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
+    case.split(' ').next().unwrap().clone_into(&mut request.url);
+    let clean = || clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
     if killed == Killed::Owner {
         assert_eq!(clean(), Vec::<String>::new(), "a living owner's servers are not touched, {what}");
     }
@@ -237,11 +226,11 @@ fn kill_and_clean(case: &Case, killed: Killed, moment: impl FnOnce(&Path), what:
     dirs.extend(folders());
     pids.extend(postmasters(scratch.path()));
     if killed == Killed::OwnerThenServers {
-        kill_all(&running(case.product, &dirs));
+        kill_all(&running(product, &dirs));
     }
     // What brings data to a node of a cluster ends by cleaning only.
-    if !case.url.starts_with("galera") {
-        wait_until(&format!("all die with their owner, {what}"), || running(case.product, &dirs).is_empty());
+    if !case.starts_with("galera") {
+        wait_until(&format!("all die with their owner, {what}"), || running(product, &dirs).is_empty());
     }
     let mut done = clean();
     for dir in folders() {
@@ -252,7 +241,7 @@ fn kill_and_clean(case: &Case, killed: Killed, moment: impl FnOnce(&Path), what:
     }
     done.extend(clean());
     assert_eq!(folders(), Vec::<PathBuf>::new(), "{what}");
-    assert_eq!(running(case.product, &dirs), [], "{what}");
+    assert_eq!(running(product, &dirs), [], "{what}");
     assert_eq!(segments_of(&pids), 0, "{what}");
     // Those of other servers on this machine come and go.
     wait_until(&format!("shared memory is removed, {what}"), || !orphans(&before));
@@ -267,10 +256,10 @@ fn has_memory(scratch: &Path) {
 #[test]
 fn a_killed_owner_leaves_nothing() {
     let ready = |scratch: &Path| wait_until("the owner has servers", || scratch.join("ready").exists());
-    let removed = kill_and_clean(&postgres(1), Killed::Owner, ready, "a primary and its standby");
+    let removed = kill_and_clean("postgres-temp: 1", Killed::Owner, ready, "a primary and its standby");
     assert!(removed.len() == 2 && removed.iter().all(|line| line.starts_with("removed '")), "{removed:?}");
-    kill_and_clean(&postgres(0), Killed::OwnerThenServers, has_memory, "before it is ready");
-    kill_and_clean(&postgres(0), Killed::ServersThenOwner(0), has_memory, "before it is ready, its server first");
+    kill_and_clean("postgres-temp: 0", Killed::OwnerThenServers, has_memory, "before it is ready");
+    kill_and_clean("postgres-temp: 0", Killed::ServersThenOwner(0), has_memory, "before it is ready, its server first");
 }
 
 #[test]
@@ -310,7 +299,7 @@ fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
     std::fs::set_permissions(bin.path(), open).unwrap();
     let mut request = request(scratch.path(), &[]);
     request.url = format!("mariadb-temp:?bin={}", bin.path().display());
-    let mut killed = owner(&request.url, 0, scratch.path());
+    let mut killed = owner(&format!("{} 0", request.url), scratch.path());
     wait_until("the child runs", || made.exists());
     let dirs = entries(scratch.path());
     let runs = || !running(&SERVERS.mariadb, &dirs).is_empty();
@@ -333,17 +322,19 @@ fn nothing_is_left_by_kills_at_any_moment() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % limit
     };
-    let mariadb = Case { product: &SERVERS.mariadb, url: "mariadb-temp:", replicas: 0 };
-    let galera = Case { product: &SERVERS.galera, url: "galera-temp:?nodes=2", replicas: 0 };
     // Slowest start, ms: kills are spread over a little more than that.
-    let cases = [(postgres(0), 3000), (mariadb, 5000), (postgres(1), 5000), (galera, 12_000)];
+    let cases = [
+        ("postgres-temp: 0", 3000),
+        ("mariadb-temp: 0", 5000),
+        ("postgres-temp: 1", 5000),
+        ("galera-temp:?nodes=2 0", 12_000),
+    ];
     for round in 0..number(KILLS).unwrap_or(200) {
         // Mostly PostgreSQL, which has shared memory.
-        let (case, most) = &cases[[0, 2, 0, 1, 0, 2, 0, 3][round as usize % 8]];
-        let (delay, seen) = (below(*most), below(300));
+        let (case, most) = cases[[0, 2, 0, 1, 0, 2, 0, 3][round as usize % 8]];
+        let (delay, seen) = (below(most), below(300));
         let killed = [Killed::Owner, Killed::OwnerThenServers, Killed::ServersThenOwner(seen)][below(3) as usize];
-        let what =
-            format!("seed {seed}, round {round}, {}, {} replicas, {delay} ms, {killed:?}", case.url, case.replicas);
+        let what = format!("seed {seed}, round {round}, {case} replicas, {delay} ms, {killed:?}");
         kill_and_clean(case, killed, |_| std::thread::sleep(Duration::from_millis(delay)), &what);
     }
 }

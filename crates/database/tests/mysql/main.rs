@@ -4,7 +4,6 @@
 mod activity;
 mod counters;
 mod drivers;
-mod galera;
 mod handshake;
 mod nodes;
 mod replication;
