@@ -17,6 +17,7 @@ use loadline_load::{
     next_count_ns,
 };
 use loadline_model::Driver;
+use loadline_model::random::{FNV_START, fnv1a};
 use loadline_storage::{now_ns, process_cpu_ns};
 
 use crate::counted::Counted;
@@ -55,12 +56,7 @@ pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
     let of = (&work.workload.code, &params, (work.seed, work.draws), work.payload, work.nodes);
     // Writing into a string cannot fail.
     let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
-    // FNV-1a, 64 bits: it finds differences, it does not resist an adversary.
-    let hash = text
-        .bytes()
-        .chain(pool.iter().copied())
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(fnv1a(FNV_START, text.as_bytes()), &pool))
 }
 
 fn work(order: &JobsOrder) -> Result<Work, String> {

@@ -49,8 +49,8 @@ impl ScriptJob {
     /// Job number `job` of `jobs`; `None` if `work` has no scripts.
     pub fn new(work: &Work, job: u32, jobs: u32) -> Option<ScriptJob> {
         let scripts = work.workload.scripts.as_ref()?;
-        let client = scripts.mix.client(job, jobs, work.draws, work.params.get(SCALE));
-        let mixed = scripts.mix.scripts().count() > 1;
+        let client = scripts.client(job, jobs, work.draws, work.params.get(SCALE));
+        let mixed = scripts.scripts().count() > 1;
         Some(ScriptJob { client, mixed, sent: TextDone::default(), did: Scripted::default(), slept: Vec::new() })
     }
 

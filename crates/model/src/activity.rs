@@ -11,23 +11,19 @@ pub const ACTIVITY_SCHEMA: u32 = 1;
 /// Most rows kept of a view whose rows have counters; the smaller ones are left out.
 pub const MOST_ROWS: usize = 25;
 
-/// Activity of a database in a period.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Activity {
-    /// [`ACTIVITY_SCHEMA`].
     pub schema: u32,
     /// Time between the two readings of the views, s. It holds the whole test: warm-up, window and end.
     pub seconds: f64,
     /// The views, as they grew from one reading to the other.
     pub views: Vec<View>,
-    /// Why no view was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unread: Option<String>,
     /// Which snapshots the page's rates are computed from; `None` if the counters could not be read.
     pub counted: Option<Counted>,
     /// Background work of the database in the window; `None` if it is not known.
     pub spans: Option<Vec<Span>>,
-    /// Cost of sampling the window.
     #[serde(default)]
     pub sampling: Sampling,
 }
@@ -35,9 +31,7 @@ pub struct Activity {
 /// Two snapshots, by name, and the time between them. Figures of the test are of the same two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    /// The snapshot at the start.
     pub open: String,
-    /// The snapshot at the end.
     pub close: String,
     /// Time between them, s.
     pub seconds: f64,
@@ -48,7 +42,6 @@ crate::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Topic {
-        /// Waits by event, timed by the database.
         Waits: "Waits timed by the database";
         Statements: "Top statements";
         /// Reads and writes by kind of file and by object.
@@ -61,11 +54,9 @@ crate::named! {
         Sessions: "Sessions";
         Settings: "Settings that differ from their defaults";
     }
-    /// Heading.
     pub fn title;
 }
 
-/// Contents of a column of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -81,7 +72,6 @@ pub enum Kind {
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     Text,
-    /// A number of things.
     Count,
     Ms,
     Bytes,
@@ -130,7 +120,6 @@ pub struct View {
 }
 
 impl View {
-    /// The number in column `column` of `row`.
     pub fn number(row: &[Option<Value>], column: usize) -> Option<f64> {
         match row.get(column)? {
             Some(Value::Number(n)) => Some(*n),
@@ -138,7 +127,6 @@ impl View {
         }
     }
 
-    /// The name of `row`: its keys.
     pub fn key(&self, row: &[Option<Value>]) -> Vec<String> {
         let keys = self.columns.iter().zip(row).filter(|(c, _)| c.kind == Kind::Key);
         let text = |value: &Option<Value>| match value {
@@ -171,21 +159,16 @@ impl View {
         let (mut rows, mut reset) = (Vec::new(), 0);
         for row in &later.rows {
             let old = before.get(&later.key(row));
-            let grown: Vec<Option<Value>> = columns
-                .iter()
-                .enumerate()
-                .map(|(i, column)| match column.kind {
-                    Kind::Counter => {
-                        let from = old.map_or(Some(0.0), |old| View::number(old, i));
-                        View::number(row, i).zip(from).map(|(to, from)| Value::Number(to - from))
-                    }
-                    Kind::Key | Kind::State => row.get(i).cloned().flatten(),
-                })
-                .collect();
-            let growth = |i: usize| if columns[i].kind == Kind::Counter { View::number(&grown, i) } else { None };
-            if (0..columns.len()).filter_map(growth).any(|n| n < 0.0) {
+            let (mut grown, mut growths) = (row.clone(), Vec::new());
+            for (i, _) in columns.iter().enumerate().filter(|(_, column)| column.kind == Kind::Counter) {
+                let from = old.map_or(Some(0.0), |old| View::number(old, i));
+                let growth = View::number(row, i).zip(from).map(|(to, from)| to - from);
+                growths.extend(growth);
+                grown.get_mut(i).into_iter().for_each(|cell| *cell = growth.map(Value::Number));
+            }
+            if growths.iter().any(|n| *n < 0.0) {
                 reset += 1;
-            } else if (0..columns.len()).filter_map(growth).any(|n| n > 0.0) {
+            } else if growths.iter().any(|n| *n > 0.0) {
                 rows.push(grown);
             }
         }
@@ -208,14 +191,12 @@ pub fn growth(before: &[View], after: Vec<View>) -> Vec<View> {
     after.into_iter().map(grown).collect()
 }
 
-/// Background work of a database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// Kind: `checkpoint`, `autovacuum`.
     pub what: String,
     /// First and last time at which it was seen, s since the window start.
     pub from_s: f64,
-    /// See `from_s`.
     pub to_s: f64,
 }
 

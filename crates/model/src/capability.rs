@@ -7,15 +7,12 @@ crate::named! {
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Driver {
-        /// A procedure inside the database runs the loop and times it: no client, no network.
         Database: "database", "In the database: a procedure runs and times the loop, without client or network";
-        /// Prepared statements sent by loadline and timed at the client, as an application sees it.
         #[default]
         Client: "client", "At the client: loadline sends prepared statements and times them, as an application would";
     }
     /// The word used on the command line and in files.
     pub fn name;
-    /// Meaning, in help.
     pub fn about;
 }
 
@@ -24,29 +21,17 @@ crate::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Capability {
-        /// Changes that are written to a log.
         Redo: "changes that are written to a log";
-        /// Tables whose rows can be read and changed by SQL inside transactions.
         Rows: "tables with rows that can be changed";
-        /// A commit that is durable when it returns.
         CommitWait: "a commit that is durable when it returns";
-        /// A commit that returns before it is durable.
         CommitNowait: "a commit that returns before it is durable";
-        /// A log that tells how many bytes are written to it.
         RedoKnown: "a log that tells how many bytes are written to it";
-        /// Queries that return rows.
         ReadRows: "queries that return rows";
-        /// Bulk load: a faster way to add many rows than statements.
         BulkLoad: "a bulk load";
-        /// A procedural language.
         Procedures: "a procedural language";
-        /// Parallel query: several workers run one query.
         ParallelQuery: "parallel queries";
-        /// A checkpoint on request.
         Checkpoint: "a checkpoint on request";
-        /// Rows counted that a statement changed, if their number is not known beforehand.
         CountChanges: "the number of rows that each statement changed";
-        /// pgbench scripts: texts of SQL whose results the client keeps.
         Scripts: "pgbench scripts";
     }
     /// End of the sentence 'the workload needs …'.

@@ -54,7 +54,6 @@ crate::named! {
         Window: "window", "All jobs ran from before the window's start until after its end, and completed transactions in it.";
         WorkEvidence: "work-evidence", "The rows in the database are those that the jobs' transactions must have left.";
     }
-    /// Identifier, as stored.
     pub fn id;
     /// Condition for its test to be valid.
     pub fn must;
@@ -63,7 +62,6 @@ crate::named! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// The figures are valid.
     Passed,
     /// The figures are valid, but the reader should know `detail`.
     Noted,

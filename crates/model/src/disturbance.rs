@@ -11,9 +11,7 @@ use crate::record::TestRecord;
 #[derive(Debug, Clone, Copy)]
 pub struct Disturbance {
     pub check: CheckId,
-    /// Figure, %.
     pub column: &'static Column,
-    /// In words, before the value.
     pub words: &'static str,
     pub noted_from: f64,
     /// From this value on the test is disturbed; `None` if never.
@@ -67,18 +65,15 @@ impl CheckId {
     }
 }
 
-/// The kind that `column` measures.
 pub fn measured_by(column: &Column) -> Option<&'static Disturbance> {
     DISTURBANCES.iter().find(|d| d.column == column)
 }
 
 impl Disturbance {
-    /// Whether `pct` is noted.
     pub fn is_noted(&self, pct: f64) -> bool {
         pct >= self.noted_from
     }
 
-    /// Whether `pct` makes a test disturbed.
     pub fn is_disturbing(&self, pct: f64) -> bool {
         self.disturbed_from.is_some_and(|limit| pct >= limit)
     }
@@ -143,7 +138,6 @@ pub fn judge_kept(record: &mut TestRecord) {
     }
 }
 
-/// Why a test is not valid, from its checks.
 pub fn why_not_valid(record: &TestRecord) -> &str {
     record.invalid_reason.as_deref().unwrap_or("the record gives no reason")
 }

@@ -10,7 +10,6 @@ use crate::machine::{Machine, Storage};
 use crate::manifest::Manifest;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
 pub enum FactKind {
     Text,
     Year,
@@ -20,7 +19,6 @@ pub enum FactKind {
     YesNo,
 }
 
-/// A fact that a platform may have.
 #[derive(Debug)]
 pub struct FactName {
     /// As plans and files have it: `launch-year`.
@@ -110,7 +108,6 @@ impl FactName {
         FACTS.iter().find(|fact| fact.id == id || fact.title.to_lowercase().replace(' ', "-") == id)
     }
 
-    /// `given` as it is stored.
     fn value(&self, given: &str) -> Result<String, String> {
         /// Most characters: it is a cell of a table.
         const MOST: usize = 120;
@@ -139,9 +136,6 @@ impl FactName {
 }
 
 /// Bytes of a capacity as vendors and systems write it: `25.6 TB` is decimal, `512 GiB` binary.
-///
-/// # Errors
-/// The text and the allowed units.
 pub fn capacity_bytes(text: &str) -> Result<f64, String> {
     const UNITS: [&str; 6] = ["B", "KB", "MB", "GB", "TB", "PB"];
     let bad =
@@ -157,9 +151,6 @@ pub fn capacity_bytes(text: &str) -> Result<f64, String> {
 }
 
 /// The facts that a user gives, by id, as they are stored.
-///
-/// # Errors
-/// An unknown name with the known ones, one that is given twice, or a value that is none.
 pub fn stated<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<BTreeMap<String, String>, String> {
     let mut all = BTreeMap::new();
     for (name, value) in given {
@@ -177,9 +168,7 @@ pub fn stated<'a>(given: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fact {
-    /// Name in files.
     pub id: &'static str,
-    /// Name in tables.
     pub title: &'static str,
     pub stated: Option<String>,
     /// Value found by the machine or the database.

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 crate::named! {
-    /// How bad a finding is.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Severity {
@@ -16,19 +15,15 @@ crate::named! {
         /// Nothing can be measured: a run refuses it, forced or not.
         Impossible: "IMPOSSIBLE";
     }
-    /// In tables of findings.
     pub fn word;
 }
 
-/// One result of a doctor check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Stable identifier, e.g. `fsync`.
     pub id: String,
     pub severity: Severity,
-    /// Subject of the check, e.g. `fsync`.
     pub subject: String,
-    /// Finding, e.g. `off`.
     pub value: String,
     /// Effect on the figures and what to do next; empty if `severity` is `Ok`.
     pub advice: String,

@@ -16,7 +16,6 @@ crate::named! {
         Lukewarm: "lukewarm";
         Cached: "cached";
     }
-    /// As stored and shown.
     pub fn name;
 }
 
@@ -30,11 +29,9 @@ pub struct Forced {
     pub not_the_devices: bool,
 }
 
-/// How [`Forced::not_the_devices`] is stored and shown.
 const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
 
 impl Forced {
-    /// Whether nothing was overridden.
     pub fn is_empty(&self) -> bool {
         *self == Forced::default()
     }

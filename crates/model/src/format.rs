@@ -3,15 +3,12 @@
 use serde::Deserialize;
 use strsim::levenshtein;
 
-/// Shown for a missing figure.
 pub const ABSENT: &str = "–";
 
-/// How a column's value is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
     Text,
-    /// `yes` / `NO`.
     YesNo,
     /// Whole number with thousands separators; see [`whole`] for small ones.
     Integer,
@@ -93,9 +90,6 @@ pub fn bytes(n: f64) -> String {
 
 /// Parses `512MiB`, `4GiB`, `64k` or a bare number of bytes. Units are binary; their case and a final `iB` or `B`
 /// do not matter.
-///
-/// # Errors
-/// A message that names `text` and the allowed forms.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size: write a number and KiB, MiB, GiB or TiB, such as 512MiB or 1.5GiB");
     let lower = text.trim().to_ascii_lowercase();
@@ -115,18 +109,13 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A small share as `2%` or `0.02`.
-///
-/// # Errors
-/// The text and what is allowed: 0.01 % to 50 %.
+/// Allowed are 0.01 % to 50 %.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let share = share_of(text).ok().filter(|share| (0.000_1..=0.5).contains(share));
     share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%, such as 2%"))
 }
 
 /// A share as `30%` or `0.3`.
-///
-/// # Errors
-/// The text, if it is none.
 pub fn share_of(text: &str) -> Result<f64, String> {
     let share = match text.trim().strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|n| n / 100.0),
@@ -136,9 +125,6 @@ pub fn share_of(text: &str) -> Result<f64, String> {
 }
 
 /// Parses `500ms`, `30s`, `5m`, `1h`, `250us` or a bare number of seconds, as seconds.
-///
-/// # Errors
-/// A message that names `text` and the allowed forms.
 pub fn parse_duration_s(text: &str) -> Result<f64, String> {
     let wrong = || format!("'{text}' is not a duration: write a number with a unit, such as 500ms, 30s, 5m or 1h");
     let text_trimmed = text.trim();

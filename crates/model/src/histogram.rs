@@ -2,51 +2,36 @@
 //! driver returns the times of a slice at once.
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
-use serde::{Deserialize, Serialize};
+use hdrhistogram::serialization::{Deserializer as V2Deserializer, Serializer as _, V2Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Longest latency recorded, ns: one hour. Longer ones count as one hour.
 pub const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// HDR histogram of latencies in ns with three significant digits, and their exact sum.
+/// HDR histogram of latencies in ns with three significant digits, and their exact sum. For another process nothing is lost.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(into = "Parts", try_from = "Parts")]
 pub struct Latencies {
+    /// Sent in HdrHistogram's V2 format.
+    #[serde(serialize_with = "as_v2", deserialize_with = "of_v2")]
     histogram: Histogram<u64>,
     sum_ns: u128,
     max_ns: u64,
 }
 
-/// [`Latencies`] for another process: nothing is lost.
-#[derive(Serialize, Deserialize)]
-struct Parts {
-    /// In HdrHistogram's V2 format.
-    histogram: Vec<u8>,
-    sum_ns: u128,
-    max_ns: u64,
+fn as_v2<S: Serializer>(histogram: &Histogram<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut bytes: Vec<u8> = Vec::new();
+    // Writing into memory cannot fail, and the counts of a histogram fit its own format.
+    let _ = V2Serializer::new().serialize(histogram, &mut bytes);
+    Serialize::serialize(&bytes, serializer)
 }
 
-impl From<Latencies> for Parts {
-    fn from(Latencies { histogram: of, sum_ns, max_ns }: Latencies) -> Parts {
-        let mut histogram = Vec::new();
-        // Writing into memory cannot fail, and the counts of a histogram fit its own format.
-        let _ = V2Serializer::new().serialize(&of, &mut histogram);
-        Parts { histogram, sum_ns, max_ns }
-    }
-}
-
-impl TryFrom<Parts> for Latencies {
-    type Error = &'static str;
-
-    fn try_from(Parts { histogram, sum_ns, max_ns }: Parts) -> Result<Latencies, Self::Error> {
-        let bounds = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
-        Deserializer::new()
-            .deserialize(&mut histogram.as_slice())
-            .ok()
-            .filter(|read| bounds(read) == bounds(&Latencies::new().histogram))
-            .map(|histogram| Latencies { histogram, sum_ns, max_ns })
-            .ok_or("its histogram is damaged")
-    }
+fn of_v2<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram<u64>, D::Error> {
+    let bytes: Vec<u8> = Vec::deserialize(deserializer)?;
+    let read: Option<Histogram<u64>> = V2Deserializer::new().deserialize(&mut bytes.as_slice()).ok();
+    let bounds = |h: &Histogram<u64>| (h.low(), h.high(), h.sigfig());
+    let read = read.filter(|read| bounds(read) == bounds(&Latencies::new().histogram));
+    read.ok_or_else(|| D::Error::custom("a histogram of latencies is damaged"))
 }
 
 impl Default for Latencies {
@@ -56,7 +41,6 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// An empty set.
     pub fn new() -> Latencies {
         // The bounds are constants that `new_with_bounds` accepts: a test proves it.
         #[allow(clippy::expect_used)]
@@ -64,7 +48,6 @@ impl Latencies {
         Latencies { histogram, sum_ns: 0, max_ns: 0 }
     }
 
-    /// Adds one latency in ns.
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns.clamp(1, HIGHEST_NS));
@@ -83,7 +66,6 @@ impl Latencies {
         self.max_ns = self.max_ns.max(max_ns);
     }
 
-    /// Adds all of `other`.
     pub fn merge(&mut self, other: &Latencies) {
         // Equal bounds: `add` cannot fail.
         let _ = self.histogram.add(&other.histogram);
@@ -95,17 +77,14 @@ impl Latencies {
         self.histogram.len()
     }
 
-    /// Exact sum in ns.
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
     }
 
-    /// Exact mean in ns, `None` when empty.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
     }
 
-    /// Exact maximum in ns, `None` when empty.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max_ns)
     }
@@ -154,13 +133,13 @@ mod tests {
             merged.merge(&fill(&b));
             prop_assert_eq!(merged.count() as usize, a.len() + b.len());
             prop_assert_eq!(merged.sum_ns(), a.iter().chain(&b).map(|v| u128::from(*v)).sum::<u128>());
-            let parts = || Parts::from(merged.clone());
-            let again = Latencies::try_from(parts()).unwrap();
+            let mut sent = serde_json::to_value(&merged).unwrap();
+            let again: Latencies = serde_json::from_value(sent.clone()).unwrap();
             prop_assert!(again.histogram == merged.histogram && again.sum_ns() == merged.sum_ns());
             prop_assert_eq!(again.max_ns(), merged.max_ns());
-            let mut half = parts();
-            half.histogram.truncate(half.histogram.len() / 2);
-            prop_assert!(Latencies::try_from(half).is_err());
+            let bytes = sent["histogram"].as_array_mut().unwrap();
+            bytes.truncate(bytes.len() / 2);
+            prop_assert!(serde_json::from_value::<Latencies>(sent).is_err());
             prop_assert_eq!(merged.max_ns(), a.iter().chain(&b).max().copied());
         }
     }

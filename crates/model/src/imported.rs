@@ -5,9 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// Source of a test that another tool measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
-    /// The tool: `pgbench`.
     pub tool: String,
-    /// Version, if its files state it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     pub files: Vec<ImportedFile>,
@@ -17,9 +15,7 @@ pub struct Imported {
 pub struct ImportedFile {
     /// Name without folders; `-` is standard input.
     pub name: String,
-    /// Length, bytes.
     pub bytes: u64,
-    /// SHA-256 of its contents, hexadecimal.
     pub sha256: String,
 }
 

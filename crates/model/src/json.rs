@@ -6,12 +6,9 @@ use crate::live::LiveLine;
 use crate::{Activity, Manifest, TestRecord};
 
 pub trait Json: Sized {
-    /// # Errors
-    /// `text` is no JSON of this type.
     fn from_json(text: &[u8]) -> Result<Self, Error>;
 
-    /// # Errors
-    /// A key of a map is no text: an internal error.
+    /// An error, of a key of a map that is no text, is an internal one.
     fn to_json(&self) -> Result<Value, Error>;
 }
 

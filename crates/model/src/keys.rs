@@ -25,7 +25,6 @@ pub enum Keys {
     },
 }
 
-/// 1 in millionths.
 pub const MILLION: u64 = 1_000_000;
 
 fn millionths(number: f64) -> u64 {
@@ -33,7 +32,6 @@ fn millionths(number: f64) -> u64 {
 }
 
 impl Keys {
-    /// Those of [`Keys::figures`].
     pub fn from_figures([exponent, keys_pct, draws_pct]: [Option<f64>; 3]) -> Option<Keys> {
         let zipf = exponent.map(|s| Keys::Zipf { exponent: millionths(s) });
         let hot = keys_pct.zip(draws_pct).map(|of| <[f64; 2]>::from(of).map(|pct| millionths(pct / 100.0)));

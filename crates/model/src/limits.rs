@@ -53,12 +53,10 @@ pub enum LimitSource {
 pub struct LogWriterPoint {
     /// Device and folder.
     pub of: String,
-    /// Workload whose transactions it ran.
     pub workload: String,
     /// Whether its transactions differ in size. Such a point is compared with the same workload only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mix: bool,
-    /// Whether commits waited until they were durable.
     pub wait: bool,
     pub redo_bytes_per_tx: f64,
     pub jobs: u32,
@@ -70,9 +68,6 @@ impl LogWriterPoint {
     /// The limit of a test with `jobs` jobs and `redo_bytes` of redo per transaction, from `points` of another
     /// run: takes the points of the nearest size and interpolates over the logarithm of the jobs. A workload of
     /// mixed sizes (its code in `mix`) takes points of the same workload only.
-    ///
-    /// # Errors
-    /// Why `points` give no limit for it.
     pub fn limit(
         points: &[LogWriterPoint],
         mix: Option<&str>,

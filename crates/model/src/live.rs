@@ -14,12 +14,10 @@ use crate::variant::Letter;
 pub struct LiveLine {
     /// Wall-clock time, s since 1970.
     pub at_s: f64,
-    /// Event.
     #[serde(flatten)]
     pub event: LiveEvent,
 }
 
-/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LiveEvent {
@@ -90,7 +88,6 @@ impl fmt::Display for Held {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveSecond {
     pub test: u32,
-    /// Seconds since its jobs began.
     pub elapsed_s: f64,
     /// Seconds of warm-up and window together.
     pub total_s: f64,

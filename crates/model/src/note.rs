@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::check::CheckId;
 use crate::format::{bytes, counted, number};
 
-/// Declares each note once: when it is made, its data, and its text.
+/// Declares each note once: its data and its text.
 macro_rules! notes {
-    ($($(#[doc = $when:literal])+ $note:ident { $($field:ident: $of:ty),* } $text:expr;)+) => {
+    ($($(#[doc = $when:literal])* $note:ident { $($field:ident: $of:ty),* } $text:expr;)+) => {
         /// Notes on a test beside its figures and checks. Units are in the names of the fields.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "note", rename_all = "kebab-case")]
         pub enum Note {
-            $($(#[doc = $when])+ $note { $($field: $of),* },)+
+            $($(#[doc = $when])* $note { $($field: $of),* },)+
             /// A text of another tool, or of a record of an older version, which stored notes as texts.
             #[serde(untagged)]
             Text(String),
@@ -33,77 +33,59 @@ macro_rules! notes {
 }
 
 notes! {
-    /// The mean execution of a pgbench script committed so often.
     ScriptCommits { commits: f64 } format!(
         "a transaction is one execution of a pgbench script, from its first command to its end; the mean one committed {} times",
         number(*commits, 2)
     );
-    /// Not all transactions had their commit timed.
     FewCommitsTimed { timed: u64, transactions: u64 } format!(
         "commit times (including the longest) are from {timed} of the {transactions} transactions: timing the commit of a \
          single-statement transaction costs the client an extra wake-up"
     );
-    /// Something could not be read during the test.
     NotRead { problem: String } problem;
-    /// Others disturbed a window of the same jobs before the one that counts, by so much.
     WindowRepeated { by: CheckId, pct: f64, tx_per_s: f64 } format!(
         "others disturbed a window before this one, of the same jobs, which went on running ({by}: {} %; {} transactions per second)",
         number(*pct, 0),
         number(*tx_per_s, 1)
     );
-    /// Counters were read late, in sum by so long.
     ReadLate { off_s: f64, window_s: f64 } format!(
         "the database's counters were read {off_s:.2} s after window start and window end (sum), when the last job had passed them: \
          figures from them may be off by up to {:.0} %; use a longer window",
         off_s / window_s * 100.0
     );
-    /// Counters are those of the whole test.
     CountsLate {}
         "the server counts late: its counters are those of the whole test, with warm-up, at the rate of the window";
-    /// The database made checkpoints, which nothing else of the test tells.
     Checkpoints { made: f64 }
         format!("the database made {made:.0} checkpoints in the window: their writes are part of the figures");
-    /// The database made more checkpoints than the one that was asked for.
     MoreCheckpoints { more: f64 } format!(
         "the database made {more:.0} more checkpoints in the window: they count as outside the checkpoint that loadline requested"
     );
-    /// Sessions made new files of the log.
     NewLogFiles { pct: f64 } format!(
         "sessions made new files of the log in {pct:.0} % of the jobs' time: a server that has run for a while uses old ones again, \
          as the next tests of this run do"
     );
-    /// The wait for the log is estimated.
     LogSyncSampled { samples: u32 }
         format!("log file sync is estimated from {samples} samples of the sessions' wait events");
-    /// The wait for buffers is estimated; with that for the log if no commit waits for it.
     BufferWaitsSampled { samples: u32, with_log: bool } format!(
         "buffer waits are estimated from {samples} samples of the sessions' wait events{}",
         if *with_log { ", including waits for the log, because no commit waits for it" } else { "" }
     );
-    /// Times of reads are from those of transactions; the mean too, unless the database timed it.
     ReadsTimedByTransactions { blocks_per_tx: f64, mean_is_counted: bool } format!(
         "median, p99 and share of reads are computed from transaction times, with {blocks_per_tx:.2} blocks read per transaction; {}",
         if *mean_is_counted { "the mean is the database's own" } else { "so is the mean" }
     );
-    /// The database counts a new block of a growing table twice.
     GrowthIsWritten { how: String } how;
-    /// Share that caches may have answered, by an upper bound.
     CachedAtMost { bound: String } bound;
-    /// The data files were not kept out of the page cache.
     NotKeptOut { why: String } format!("the data files were not kept out of the page cache: {why}");
-    /// Pages that stayed in the page cache when it was emptied.
     StayedCached { left_bytes: u64, bytes: u64, files: u64 } format!(
         "{} of {} in {files} data files stayed in the page cache when it was emptied",
         self::bytes(*left_bytes as f64),
         self::bytes(*bytes as f64)
     );
-    /// Only a part of the data files was hashed to count identical blocks.
     HashedPart { read_bytes: u64, bytes: u64 } format!(
         "identical blocks were counted in {} of the {} of data and log files: at most 64 MiB of each, those that were changed last first",
         self::bytes(*read_bytes as f64),
         self::bytes(*bytes as f64)
     );
-    /// The data files were kept out of the page cache, or only written at once, and at what cost.
     KeptOut {
         only_written: bool,
         passes: u64,
@@ -118,71 +100,54 @@ notes! {
         if *only_written { "" } else { "what was read was dropped from the operating system's page cache, and " },
         missed_files(*unreadable, *beyond_limit)
     );
-    /// The device read more bytes than the database.
     DeviceReadMore { ratio: f64 } format!(
         "the data device read {ratio:.1} bytes for each byte that the database read: others use the device, or what the operating \
          system reads ahead is dropped from its cache before it is used, which costs throughput; with a --size of 512MiB or more it \
          stays until then"
     );
-    /// The device made more reads than the database.
     DeviceReadOften { ratio: f64 } format!(
         "the data device made {ratio:.1} reads for each read of the database: others use the device, which weakens the proof that \
          reads came from it, or the operating system reads ahead"
     );
-    /// The I/O of a process may be read by nobody.
     OtherIoUnread { process: String, cpu_pct: f64 } format!(
         "Other I/O: leaves out the I/O of '{process}', which this machine shows to nobody; it and what it waited for had {cpu_pct:.0} % \
          of a CPU"
     );
-    /// Parts of the limit cannot be measured.
     LimitLeavesOut { parts: Vec<String> }
         format!("the limit leaves out what cannot be measured from here: {}", parts.join("; "));
-    /// Samples of a scan are not of their size.
     Outliers { outliers: u64, samples: u64 } format!(
         "{outliers} of {samples} samples are outliers and excluded: their redo differs from that of their size (a checkpoint or \
          another session)"
     );
-    /// How a scan makes its sizes.
     SizesByRedo { statements_per_row: f64 } format!(
         "sizes are measured by the target's redo counter; a transaction changes as many rows as its size needs, with \
          {statements_per_row:.0} statement per row"
     );
-    /// The workload has a rate of its own.
     OwnRate { given_tps: f64, parameter: String, value: i64 } format!(
         "the rate of {given_tps} per second does not apply to this workload, which has its own: {parameter} = {value}"
     );
-    /// The server's maximum of processes for a query.
     MostWorkers { workers: u32, because: String } format!(
         "the maximum is {workers} parallel processes per query on this server ({because}): a sweep over workers ends there"
     );
-    /// The window is longer than planned.
     LongerWindow { window_s: f64, planned_s: f64 }
         format!("the window is {window_s:.1} s instead of {planned_s} s, because transactions are long");
-    /// Few transactions make rates coarse.
     FewTransactions { transactions: f64, error_pct: f64 } format!(
         "{transactions:.0} transactions completed in the window: rates are accurate to about {error_pct:.0} %; use a longer \
          window (--duration)"
     );
-    /// Others disturbed windows of the search for the highest rate.
     DisturbedLooks { disturbed: usize, windows: usize } format!(
         "others disturbed {disturbed} of the {windows} windows in which the highest rate was searched: it may be too low, and its \
          interval too wide"
     );
-    /// The window at the rate that was found missed the objective.
     ObjectiveMissed { of: String, ms: f64, objective_ms: f64 } format!(
         "{of} of this window is {} ms, above the {objective_ms} ms asked for: the highest rate is an estimate, which about half of all \
          windows at it miss; rate_low_tps is on the safe side",
         number(*ms, 3)
     );
-    /// The looks do not bound the highest rate.
     UnboundedRate {} "the looks do not bound the highest rate, so it says little: use a longer window (--duration)";
-    /// The database's own report could not be made.
     NoNativeReport { test: u32, why: String } format!("the database's own report of test {test} is missing: {why}");
-    /// The target did not come to rest before the test.
     Unsettled { why: String } why;
-    /// Nodes were lost before the test.
     NodesLost { lost: String } lost;
-    /// Settings are not those of the run's start.
     SettingsChanged { changes: String } format!("settings have changed since the run began: {changes}");
     /// Fate of the sessions of a lost agent: so many were ended; `None` if they are unknown, or could not be ended for what
     /// `failed` says.

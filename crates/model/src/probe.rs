@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::limits::LogWriterPoint;
 use crate::machine::{Machine, Storage};
 
-/// Version of this schema.
 pub const VERSION: u32 = 1;
 
 /// One probe of one or several directories on one machine.
@@ -23,7 +22,6 @@ pub struct ProbeReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbedDir {
     pub dir: String,
-    /// Filesystem, mount and device.
     pub storage: Storage,
     /// Kind of storage: `local`, `tmpfs`, `overlay`, `network` or `fuse`.
     pub kind: String,
@@ -31,13 +29,11 @@ pub struct ProbedDir {
     pub st_dev: u64,
     /// Smallest block of the device, bytes, if the kernel states it.
     pub logical_block_bytes: Option<u32>,
-    /// How operations were submitted to the kernel.
     pub engine: Engine,
     /// Why it was not io_uring, if so.
     pub engine_reason: Option<String>,
     /// Whether block sizes that allow it bypassed the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Size of the test file, bytes.
     pub file_bytes: u64,
     /// Time measured per row, s, in `rounds` slices.
     pub window_s: f64,
@@ -61,7 +57,6 @@ pub struct ProbedDir {
 }
 
 impl ProbedDir {
-    /// The row of an operation at a size and a queue depth.
     pub fn row(&self, operation: Operation, size_bytes: u64, depth: u32) -> Option<&ProbeRow> {
         self.rows.iter().find(|r| r.operation == operation && r.size_bytes == size_bytes && r.depth == depth)
     }
@@ -72,12 +67,10 @@ crate::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Engine {
-        /// One thread with an io_uring.
         IoUring: "io_uring";
         /// A thread per operation in flight, with pread and pwrite.
         Threads: "threads";
     }
-    /// As records have it.
     pub fn name;
 }
 
@@ -86,26 +79,17 @@ crate::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Operation {
-        /// Write the next block of a file whose blocks exist, then fdatasync.
         SyncWriteFdatasyncPrealloc: "sync-write-fdatasync-prealloc", "Sync write, fdatasync, preallocated file";
-        /// Append a block to a growing file, then fdatasync.
         SyncWriteFdatasyncGrowing: "sync-write-fdatasync-growing", "Sync write, fdatasync, growing file";
-        /// Write the next block of a file whose blocks exist, opened with `O_DSYNC`.
         SyncWriteDsyncPrealloc: "sync-write-dsync-prealloc", "Sync write, O_DSYNC, preallocated file";
-        /// Append a block to a growing file, opened with `O_DSYNC`.
         SyncWriteDsyncGrowing: "sync-write-dsync-growing", "Sync write, O_DSYNC, growing file";
-        /// Read random blocks of the file.
         RandomRead: "random-read", "Random read";
-        /// Read the file from start to end, repeatedly.
         SequentialRead: "sequential-read", "Sequential read";
-        /// Write the file from start to end, repeatedly, without a sync.
         SequentialWrite: "sequential-write", "Sequential write, not synced";
-        /// Store to mapped memory and flush the cache lines.
         PmemPersist: "pmem-persist", "Mapped memory: store and persist";
     }
     /// Stable name, as in CSV and JSON.
     pub fn id;
-    /// Heading in tables.
     pub fn title;
 }
 
@@ -114,12 +98,9 @@ crate::named! {
 pub struct ProbeRow {
     pub operation: Operation,
     pub size_bytes: u64,
-    /// Operations in flight at once.
     pub depth: u32,
-    /// Whether the page cache was bypassed.
     pub direct: bool,
     pub per_s: f64,
-    /// `per_s` times the size, MiB/s.
     pub mib_per_s: f64,
     pub mean_ns: f64,
     pub p50_ns: u64,
@@ -127,7 +108,6 @@ pub struct ProbeRow {
     pub p99_ns: Option<u64>,
     /// 99.9th percentile, ns; `None` below 1,000 samples.
     pub p999_ns: Option<u64>,
-    /// Longest, ns.
     pub max_ns: u64,
     /// CPU time of the probe and of the kernel on its behalf, per operation, ns.
     pub cpu_ns_per_op: f64,
@@ -136,7 +116,6 @@ pub struct ProbeRow {
     pub elapsed_s: f64,
 }
 
-/// A figure that is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absent {
     pub operation: Operation,

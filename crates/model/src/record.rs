@@ -30,10 +30,8 @@ crate::named! {
         Valid: "valid";
         /// All proofs hold, but others took more of the machine than is allowed.
         Disturbed: "disturbed";
-        /// A proof failed.
         Refused: "refused";
     }
-    /// Word.
     pub fn name;
 }
 
@@ -62,7 +60,6 @@ pub struct TestRecord {
     pub driver: Driver,
     pub nodes: u32,
     pub jobs: u32,
-    /// Repetition, from 1.
     pub repetition: u32,
     /// The variant that it measures, in a run of pairs; `repetition` is then the number of its pair.
     #[serde(flatten)]
@@ -82,7 +79,6 @@ pub struct TestRecord {
     pub valid: bool,
     /// Failed checks and what disturbed it, if not valid.
     pub invalid_reason: Option<String>,
-    /// Refusals that `--force` or `--allow-cached` overrode.
     #[serde(default, skip_serializing_if = "Forced::is_empty")]
     pub forced: Forced,
     /// Disturbances, from the figures ([`crate::disturbance`]): `CPU steal 8 %; …`.
@@ -98,7 +94,6 @@ pub struct TestRecord {
     /// Error texts of failed transactions, with their counts.
     #[serde(default)]
     pub error_texts: BTreeMap<String, u64>,
-    /// Sampled waits of the job sessions.
     #[serde(default)]
     pub waits: WaitProfile,
     /// Workload parameters in force, calibrated ones included.
@@ -108,7 +103,6 @@ pub struct TestRecord {
     /// records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kpis: Vec<String>,
-    /// Additions of features.
     #[serde(flatten, with = "detail::stored")]
     pub details: Vec<Detail>,
     #[serde(flatten)]
@@ -151,7 +145,6 @@ impl TestRecord {
         }
     }
 
-    /// This record with `checks`.
     #[must_use]
     pub fn with_checks(mut self, checks: Vec<Check>) -> TestRecord {
         checks.into_iter().for_each(|check| self.add_check(check));

@@ -14,17 +14,12 @@ crate::named! {
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum WaitClass {
-        /// The log writer.
         LogSync: "log sync";
-        /// A new file of the log.
         LogFile: "new log file";
-        /// A place in the log's buffers.
         LogBuffer: "log buffers";
-        /// A buffer of the block cache.
         Buffer: "buffers";
         /// A lock or latch held by another session.
         Lock: "locks";
-        /// A replica.
         Replica: "replica";
         /// Client, as far as the server knows: also the network, or a CPU for what the client has sent.
         Client: "client, network or CPU";
@@ -33,7 +28,6 @@ crate::named! {
         /// Work of the server in the background at the same moments, each by itself.
         Background: "work in the background";
     }
-    /// Words.
     pub fn name;
 }
 
@@ -43,7 +37,6 @@ pub struct SlowWait {
     pub class: WaitClass,
     /// The most frequent event of the group.
     pub event: String,
-    /// Samples within slow transactions.
     pub samples: u64,
     pub others: u64,
 }
@@ -64,7 +57,6 @@ impl SlowWait {
 pub struct SlowFigures {
     /// Number of them, by the jobs whose slowest transactions are kept.
     pub transactions: u64,
-    /// Transactions of these jobs.
     pub of: u64,
     /// They took longer than this, ns.
     pub above_ns: u64,
@@ -72,7 +64,6 @@ pub struct SlowFigures {
     pub mean_ns: [f64; 2],
     /// Samples of these jobs' sessions within them.
     pub samples: u64,
-    /// Moments at which these were taken.
     pub moments: u64,
     /// All other samples of these jobs' sessions.
     pub others: u64,
@@ -80,7 +71,6 @@ pub struct SlowFigures {
     pub waits: Vec<SlowWait>,
 }
 
-/// Why no cause is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoCause {
     #[error("no sample of the target's wait events says which job waited")]
@@ -115,9 +105,6 @@ impl SlowFigures {
     }
 
     /// Distinction of the slow transactions.
-    ///
-    /// # Errors
-    /// Why nothing is named.
     pub fn cause(&self) -> Result<&SlowWait, NoCause> {
         let SlowFigures { samples, moments, others, .. } = *self;
         if samples < LEAST[0] || moments < LEAST[1] || others < LEAST[0] {

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 pub struct Snapshot {
     /// When it was taken, in ns on loadline's monotonic clock (origin: start of the process).
     pub at_ns: u64,
-    /// Cumulative counters by name.
     pub counters: BTreeMap<String, f64>,
     /// Those of each node by itself, in the order of the nodes; empty if there is one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -33,7 +32,6 @@ impl Snapshot {
         later.counters.iter().filter(differs).filter_map(|(name, _)| name.strip_suffix(counter::STATS_RESET))
     }
 
-    /// Seconds from `self` to `later`.
     pub fn seconds_until(&self, later: &Snapshot) -> f64 {
         later.at_ns.saturating_sub(self.at_ns) as f64 / 1e9
     }

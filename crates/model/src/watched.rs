@@ -21,13 +21,10 @@ pub struct Watched {
     /// Length, s.
     pub seconds: f64,
     pub target: TargetInfo,
-    /// The database's counters at its start.
     pub open: Snapshot,
-    /// The database's counters at its end.
     pub close: Snapshot,
     /// Sampled waits of all clients but loadline.
     pub waits: WaitProfile,
-    /// One row per second.
     pub series: Series,
     /// Figures of the machine by column id.
     #[serde(default)]

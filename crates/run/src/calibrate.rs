@@ -28,9 +28,6 @@ pub enum MeasureError {
 }
 
 /// Finds the parameters of `work` with redo nearest to nominal. `probe` measures redo per transaction, bytes.
-///
-/// # Errors
-/// When the target fails.
 pub fn calibrate(
     work: &Work,
     probe: impl FnMut(&Work) -> Result<f64, MeasureError>,
@@ -59,9 +56,6 @@ pub fn calibrate(
 }
 
 /// The parameters of `work` with redo nearest to nominal of those that are tried until it `is_met`, and that redo, bytes.
-///
-/// # Errors
-/// Those of `probe`.
 pub(crate) fn fit(
     work: &Work,
     size: RedoSize,
@@ -124,29 +118,21 @@ fn next_parameters(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Op
     let payload_next = (payload + missing_per_row.round() as i64).clamp(low, high);
     let overshot = tried.iter().any(|(p, _, _)| *p == payload_next)
         || !doubled && tried.windows(2).any(|t| (t[1].2 - size.nominal).abs() >= (t[0].2 - size.nominal).abs());
-    let (name, value) = if !overshot && payload_next != payload {
-        (size.payload, payload_next)
-    } else {
-        // The log grows in steps larger than a byte of payload: change the number of rows of the first try.
-        let (first_payload, first_rows, first_seen) = *tried.first()?;
-        let rows_next = (first_rows as f64 * size.nominal / first_seen.max(1.0)).round() as i64;
-        let (low, high) = range(size.rows);
-        let rows_next = rows_next.clamp(low, high);
-        if first_rows == 1 || tried.iter().any(|(_, r, _)| *r == rows_next) {
-            return None;
-        }
-        return Some([(size.payload.to_owned(), first_payload), (size.rows.to_owned(), rows_next)].into());
-    };
-    let mut given: BTreeMap<String, i64> = [(size.rows.to_owned(), rows)].into();
-    given.insert(name.to_owned(), value);
-    Some(given)
+    let given = |payload: i64, rows: i64| [(size.payload.to_owned(), payload), (size.rows.to_owned(), rows)].into();
+    if !overshot && payload_next != payload {
+        return Some(given(payload_next, rows));
+    }
+    // The log grows in steps larger than a byte of payload: change the number of rows of the first try.
+    let (first_payload, first_rows, first_seen) = *tried.first()?;
+    let (low, high) = range(size.rows);
+    let rows_next = ((first_rows as f64 * size.nominal / first_seen.max(1.0)).round() as i64).clamp(low, high);
+    let is_new = first_rows != 1 && tried.iter().all(|(_, r, _)| *r != rows_next);
+    is_new.then(|| given(first_payload, rows_next))
 }
 
 /// Bytes of redo per transaction of `work`, measured with one session at the client. Makes the tables of `work` anew, because
 /// a statement may keep the length of the payloads that were loaded.
-///
-/// # Errors
-/// If the target fails, does not count its redo, or the user has `interrupted` the run: a thousand commits take ten seconds on a slow disk.
+/// Fails if the user has `interrupted` the run: a thousand commits take ten seconds on a slow disk.
 pub fn measure(target: &Arc<dyn Target>, work: &Work, interrupted: &AtomicBool) -> Result<f64, MeasureError> {
     measure_expected(target, work, work.workload.redo.map_or(1024.0, |r| r.nominal), interrupted)
 }

@@ -60,7 +60,6 @@ pub(crate) fn read_only(e: &Evidence<'_>) -> Option<Verdict> {
     })
 }
 
-/// The workload's consistency conditions after a test.
 pub(crate) fn consistency(conditions: &[(String, Result<Option<i64>, String>)]) -> Option<Verdict> {
     let (mut held, mut unknown) = (Vec::new(), Vec::new());
     for (what, found) in conditions {
@@ -126,7 +125,6 @@ pub(crate) fn window(measured: &Measured) -> Verdict {
     }
 }
 
-/// Few transactions may have failed.
 pub(crate) fn errors(merged: &Tally) -> Verdict {
     let (errors, done) = (merged.errors as f64, merged.transaction.count() as f64);
     let again = merged.scripted.as_ref().map_or("", |_| "; scripts are not tried again (pgbench --max-tries 1)");
@@ -338,7 +336,9 @@ pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Verdict {
     let said = !(size.min..=size.max).contains(&seen) || off_share >= 0.01;
     let detail = if said { format!("{detail}, more or less {:.1} %: {why}", crossing * 100.0) } else { detail };
     let ok = (size.min * (1.0 - crossing)..=size.max * (1.0 + crossing)).contains(&seen);
-    let detail = match page_images(e).filter(|n| !ok && *n >= 0.01) {
+    let transactions = e.counters.as_ref().ok().and_then(|c| c.whole).unwrap_or(e.transactions());
+    let page_images = e.grown(counter::REDO_PAGE_IMAGES).map(|n| n / transactions);
+    let detail = match page_images.filter(|n| !ok && *n >= 0.01) {
         Some(n) => format!(
             "{detail}; a transaction wrote {n:.2} images of whole pages, one for each page that changes for the first time after a \
             checkpoint: use a longer --warmup, a max_wal_size with which no checkpoint follows it, or fewer jobs"
@@ -346,12 +346,6 @@ pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Verdict {
         None => detail,
     };
     require(ok, detail)
-}
-
-/// Images of whole pages in the redo, per transaction.
-fn page_images(e: &Evidence<'_>) -> Option<f64> {
-    let transactions = e.counters.as_ref().ok()?.whole.unwrap_or(e.transactions());
-    e.grown(counter::REDO_PAGE_IMAGES).map(|n| n / transactions)
 }
 
 /// Share of the window by which the log's position was read before or after window start and window end, unless the jobs' own
@@ -363,7 +357,6 @@ fn redo_off_share(e: &Evidence<'_>) -> f64 {
     off_ns as f64 / 1e9 / s.window_s().max(1e-9)
 }
 
-/// The client may not be the bottleneck.
 pub(crate) fn client_cpu(e: &Evidence<'_>, figures: &Test) -> Verdict {
     if e.request.target.facts().runs != Runs::Apart {
         return not_made("there is no client apart from the database");

@@ -48,7 +48,6 @@ pub(crate) struct Evidence<'a, S = Jobs<'a>> {
     pub(crate) seen: S,
 }
 
-/// Evidence of jobs in a common window.
 pub(crate) struct Jobs<'a> {
     pub(crate) measured: &'a Measured,
     pub(crate) rates: Rates,
@@ -144,7 +143,6 @@ impl<S> Evidence<'_, S> {
         &self.request.work
     }
 
-    /// Whether commits wait until they are durable.
     pub(crate) fn is_durable(&self) -> bool {
         let program = &self.work().program;
         program.commit == Commit::Wait && program.writes()
@@ -216,7 +214,6 @@ pub(crate) struct Excuses {
     pub(crate) redo: Option<Excuse>,
 }
 
-/// Why a check may fail.
 #[derive(Debug, Clone)]
 pub(crate) enum Excuse {
     /// The doctor refused this in an arm, and the user forced it.
@@ -257,7 +254,6 @@ pub(crate) struct Proof {
     pub(crate) data_bytes: Result<Option<f64>, String>,
 }
 
-/// Results of the queries before a test.
 pub(crate) struct BeforeTest {
     evidence: Option<i64>,
     unchanged: Vec<Result<Option<i64>, String>>,
@@ -270,7 +266,6 @@ impl BeforeTest {
         Ok(BeforeTest { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
     }
 
-    /// Runs the queries after the test.
     pub(crate) fn proof(&self, target: &dyn Target, work: &Work) -> Proof {
         let after = target.evidence(work).map_err(|e| e.to_string());
         let grown = after.map(|after| self.evidence.zip(after).map(|(before, after)| after - before));
@@ -321,7 +316,6 @@ fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     }
 }
 
-/// Result of `query`, one integer; `None` if the target answers none.
 pub(crate) fn integer(target: &dyn Target, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {
     target.abilities().tables.map(|queries| queries.integer(work, query)).transpose()
 }

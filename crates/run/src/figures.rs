@@ -48,7 +48,9 @@ pub(crate) fn background(e: &Evidence<'_>, test: &mut Test) {
     let problems = e.measured.collected.problems.iter().cloned();
     test.notes.extend(problems.map(|problem| Note::NotRead { problem }));
     if let Ok(counters) = &e.counters {
-        test.notes.extend(read_late(counters.off_s, e.measured.schedule.window_s()));
+        // Too far from window start or window end.
+        let (off_s, window_s) = (counters.off_s, e.measured.schedule.window_s());
+        test.notes.extend((off_s > 0.1 * window_s).then_some(Note::ReadLate { off_s, window_s }));
         // Those of a server that counts late are of the warm-up too.
         let made = if counters.whole.is_some() {
             counters.grown_on_time(counter::CHECKPOINTS)
@@ -119,11 +121,6 @@ fn latencies(out: &mut Test, columns: column::Times, latencies: &Latencies, none
 fn checkpoints(request: &Request, counted: Option<f64>) -> Option<Note> {
     let measured = request.work.workload.has(Instrument::Checkpoint) || request.target.facts().runs != Runs::Apart;
     counted.filter(|n| *n >= 2.0 && !measured).map(|made| Note::Checkpoints { made })
-}
-
-/// Note about counters that were read too far from window start or window end.
-fn read_late(off_s: f64, window_s: f64) -> Option<Note> {
-    (off_s > 0.1 * window_s).then_some(Note::ReadLate { off_s, window_s })
 }
 
 #[cfg(test)]

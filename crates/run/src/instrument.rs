@@ -100,7 +100,6 @@ impl<T: Send + 'static> Beside<T> {
     }
 }
 
-/// Waits until a moment of the window, once that is known.
 fn wait_until(shared: &Shared, moment: impl Fn(&Schedule) -> u64) -> Result<(), String> {
     const LOOK_NS: u64 = 20_000_000;
     while shared.window().is_none() && !shared.stopped() {

@@ -24,7 +24,7 @@ pub use log::{GRID_JOBS, clean_leftovers, grid};
 pub use place::{Role, writable_dir};
 
 use crate::test::Test;
-use device::{Device, Transfers};
+use device::Device;
 pub(crate) use device::{TestFile, probe_options};
 use log::LogWriter;
 pub(crate) use log::SmallestCommits;
@@ -64,7 +64,6 @@ pub(crate) enum LogSource {
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) request: &'a Request,
-    /// Redo per transaction as calibrated, bytes.
     pub(crate) redo_bytes: Option<f64>,
     /// Redo per transaction of an earlier test of the same transactions, bytes.
     pub(crate) earlier_redo_bytes: Option<f64>,
@@ -119,11 +118,9 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
     match limit {
         Limit::Log => Box::new(log::Commits::default()),
         Limit::Statements => Box::new(statements::Statements::default()),
-        Limit::BlockReads => Box::new(Device::new(Transfers::BlockReads)),
-        Limit::BatchReads => Box::new(Device::new(Transfers::BatchReads)),
-        Limit::ReadBandwidth => Box::new(Device::new(Transfers::SequentialReads)),
-        Limit::BlockWrites => Box::new(Device::new(Transfers::BlockWrites)),
-        Limit::WriteBandwidth => Box::new(Device::new(Transfers::SequentialWrites)),
+        Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
+            Box::new(Device::new(limit))
+        }
         Limit::Copy => Box::new(cpu::Copies),
         Limit::Memory => Box::new(cpu::Memory::default()),
         Limit::Loop(of) => Box::new(rows::Loops::new(of)),
@@ -136,10 +133,8 @@ pub(crate) fn around_test_s(limit: Limit) -> f64 {
     2.0 * match limit {
         Limit::Log => log::SAMPLE_S,
         Limit::Statements => statements::SAMPLE_S,
-        Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
-            device::SAMPLES_S[0]
-        }
-        Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel => threads::SAMPLE.as_secs_f64(),
+        _ if limit.is_of_device() => device::SAMPLES_S[0],
+        _ => threads::SAMPLE.as_secs_f64(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! them and has no evidence for them. They are data files of the repository, built into the program; docs/references.md.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use crate::plan::PlanSpec;
 use loadline_model::column::{COLUMNS, column};
@@ -9,69 +10,38 @@ use loadline_model::format::did_you_mean;
 use loadline_model::manifest::{MANIFEST_SCHEMA, RunState, TargetInfo};
 use loadline_model::{Detail, Driver, Jobs, Manifest, TestRecord, column as id};
 use loadline_workload::{Sweep, Workload};
+use serde::Deserialize;
 
 use crate::plan::{PlanError, make_plan};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Reference {
     /// Name on the command line: `exadata-x9m`.
-    pub id: &'static str,
+    pub id: String,
     /// Name in tables.
-    pub platform: &'static str,
-    /// Description, in a sentence.
-    pub summary: &'static str,
-    /// Where the figures come from.
-    pub source: &'static str,
-    pub year: &'static str,
-    /// Name of its rows in `table`.
-    rows: &'static str,
-    /// Table as it was printed, with loadline's column ids.
-    table: &'static str,
+    pub platform: String,
+    pub summary: String,
+    pub source: String,
+    pub year: String,
+    rows: String,
+    table: String,
 }
 
-const LOG_WRITER: &str = include_str!("../../../references/log-writer-exadata.csv");
-const LOG_WRITER_SOURCE: &str = "study of log writers on three Oracle platforms, 2021: its tables for Exadata. PL/SQL jobs on two \
-     nodes, 300 s a test, figures from AWR reports";
-const DATA_LOAD: &str = include_str!("../../../references/data-load-exadata-x4-2.csv");
-
-/// All of them. To add one, put its table into `references/` and name it here.
-pub static REFERENCES: &[Reference] = &[
-    Reference {
-        id: "exadata-x5-2",
-        platform: "Exadata X5-2",
-        summary: "Oracle on two nodes, log on flash and disk (flash log), 2015",
-        source: LOG_WRITER_SOURCE,
-        year: "2021",
-        rows: "X5-2",
-        table: LOG_WRITER,
-    },
-    Reference {
-        id: "exadata-x9m",
-        platform: "Exadata X9M-2",
-        summary: "Oracle on two nodes, log in persistent memory, 2021",
-        source: LOG_WRITER_SOURCE,
-        year: "2021",
-        rows: "X9M-2",
-        table: LOG_WRITER,
-    },
-    Reference {
-        id: "exadata-x4-2",
-        platform: "Exadata X4-2",
-        summary: "Oracle, conventional inserts by one job with 1 to 100 rows per transaction",
-        source: "study of data loading on Exadata X4-2, 2014: its table of conventional inserts by one job",
-        year: "2014",
-        rows: "X4-2",
-        table: DATA_LOAD,
-    },
+const TABLES: [(&str, &str); 2] = [
+    ("log-writer-exadata.csv", include_str!("../../../references/log-writer-exadata.csv")),
+    ("data-load-exadata-x4-2.csv", include_str!("../../../references/data-load-exadata-x4-2.csv")),
 ];
 
-/// The reference called `name`.
-///
-/// # Errors
-/// [`PlanError::Value`] with the known names.
+/// All of them. None if the file cannot be read, which the tests detect.
+pub static REFERENCES: LazyLock<Vec<Reference>> = LazyLock::new(|| {
+    let file: BTreeMap<String, Vec<Reference>> =
+        toml::from_str(include_str!("../../../references/references.toml")).unwrap_or_default();
+    file.into_values().flatten().collect()
+});
+
 pub fn find(name: &str) -> Result<&'static Reference, PlanError> {
     REFERENCES.iter().find(|r| r.id == name).ok_or_else(|| {
-        let ids: Vec<&str> = REFERENCES.iter().map(|r| r.id).collect();
+        let ids: Vec<&str> = REFERENCES.iter().map(|r| r.id.as_str()).collect();
         let hint = did_you_mean(name, ids.iter().copied());
         PlanError::Value(format!("there is no reference '{name}'{hint} (known: {})", ids.join(", ")))
     })
@@ -80,16 +50,13 @@ pub fn find(name: &str) -> Result<&'static Reference, PlanError> {
 impl Reference {
     /// Rows with their header, as CSV.
     pub fn csv(&self) -> String {
-        let mut lines = self.table.lines();
+        let table = TABLES.iter().find(|(file, _)| *file == self.table);
+        let mut lines = table.map_or("", |(_, text)| text).lines();
         let header = lines.next().unwrap_or_default();
-        let own = lines.filter(|line| line.split(',').next() == Some(self.rows));
+        let own = lines.filter(|line| line.split(',').next() == Some(self.rows.as_str()));
         std::iter::once(header).chain(own).map(|line| format!("{line}\n")).collect()
     }
 
-    /// Tests.
-    ///
-    /// # Errors
-    /// [`PlanError::Value`], which is an internal error.
     pub fn records(&self) -> Result<Vec<TestRecord>, PlanError> {
         let text = self.csv();
         let mut lines = text.lines();
@@ -108,7 +75,7 @@ impl Reference {
         let workload = loadline_workload::find(code).map_err(|e| broken(e.to_string()))?;
         let mut record = TestRecord {
             platform: self.label(),
-            run: self.id.to_owned(),
+            run: self.id.clone(),
             test: number("test")?,
             group: workload.group.to_owned(),
             target: format!("reference:{}", self.id),
@@ -116,7 +83,7 @@ impl Reference {
             driver: Driver::Database,
             nodes: number("nodes")?,
             jobs: number("jobs")?,
-            started_at: self.year.to_owned(),
+            started_at: self.year.clone(),
             kpis: workload.kpis.iter().map(|k| k.column.id.to_owned()).collect(),
             ..TestRecord::blank(&workload.code)
         };
@@ -137,22 +104,15 @@ impl Reference {
         format!("{} (published)", self.platform)
     }
 
-    /// The manifest of a run with its `records`.
-    ///
-    /// # Errors
-    /// It makes no plan: an internal error.
     pub fn manifest(&self, records: &[TestRecord]) -> Result<Manifest, PlanError> {
         let target = TargetInfo { kind: "oracle".to_owned(), product: "Oracle".to_owned(), ..TargetInfo::default() };
         let manifest = unmeasured(&self.label(), target, records)?;
-        Ok(Manifest { run: self.id.to_owned(), started_at: self.year.to_owned(), ..manifest })
+        Ok(Manifest { run: self.id.clone(), started_at: self.year.clone(), ..manifest })
     }
 }
 
 /// The manifest of a run with `records` that loadline did not measure: complete, without a plan and a machine. Its name and time are
 /// left to the caller.
-///
-/// # Errors
-/// It makes no plan: an internal error.
 pub fn unmeasured(platform: &str, target: TargetInfo, records: &[TestRecord]) -> Result<Manifest, PlanError> {
     let mut plan = make_plan(&PlanSpec { target: Some("null:".to_owned()), ..PlanSpec::default() })?;
     platform.clone_into(&mut plan.platform);
@@ -194,7 +154,7 @@ mod tests {
         let rows = |id: &str| find(id).unwrap().records().unwrap();
         assert_eq!(rows("exadata-x5-2").len() + rows("exadata-x9m").len(), 61);
         assert_eq!(rows("exadata-x4-2").len(), 8);
-        for reference in REFERENCES {
+        for reference in REFERENCES.iter() {
             let records = reference.records().unwrap();
             let manifest = reference.manifest(&records).unwrap();
             assert!(manifest.plan.platform.ends_with("(published)"), "{}", reference.id);

@@ -26,7 +26,6 @@ const FILES: &[(&str, &str)] = files![
     "DA-WINDOW", "DA-PARALLEL", "TP-LOOKUP", "TP-REPORT", "TP-LIGHT", "TP-MEDIUM", "TP-HEAVY", "TP-MIXED", "PLS-ADD",
     "PLS-FIBO", "PLS-PRIME", "PLS-STRING", "PLS-BUILTIN", "PLS-MIXED",
 ];
-/// File of [`LOG_APPENDS`].
 const APPENDS: &[(&str, &str)] = files!["LOG-APPENDS"];
 
 /// The catalogue. A file that cannot be read is not in it, which its tests detect.
@@ -58,17 +57,12 @@ impl Unknown {
 }
 
 /// The workload with `code` (in any case), from the catalogue.
-///
-/// # Errors
-/// [`Unknown`], with the nearest code.
 pub fn find(code: &str) -> Result<Arc<Workload>, Unknown> {
     Workloads::default().find(code)
 }
 
 /// The workloads of group `code`.
-///
-/// # Errors
-/// [`Unknown`], with the nearest group. A group without workloads is unknown, too, so that nothing is skipped silently.
+/// A group without workloads is unknown, so that nothing is skipped silently.
 pub fn find_group(code: &str) -> Result<Vec<Arc<Workload>>, Unknown> {
     let given = code.trim();
     let found: Vec<_> = CATALOGUE.iter().filter(|w| w.group.eq_ignore_ascii_case(given)).cloned().collect();
@@ -77,9 +71,7 @@ pub fn find_group(code: &str) -> Result<Vec<Arc<Workload>>, Unknown> {
 }
 
 /// The workload in `text`, that of a user's file; `file` is its name in messages.
-///
-/// # Errors
-/// [`UserError`] with the position of the error; also if a workload of the catalogue has its code.
+/// Fails if a workload of the catalogue has its code.
 pub fn read_file(file: &str, text: &str) -> Result<Arc<Workload>, UserError> {
     Workloads::default().read_one(file, text)
 }
@@ -93,9 +85,7 @@ pub struct Workloads {
 
 impl Workloads {
     /// Reads `files`. Files with the same text are one workload.
-    ///
-    /// # Errors
-    /// [`UserError`] with the position of the error; also if another workload has the same code.
+    /// Fails if another workload has the same code.
     pub fn read(files: &[WorkloadFile]) -> Result<Workloads, UserError> {
         let mut all = Workloads::default();
         for file in files {
@@ -113,10 +103,6 @@ impl Workloads {
         file::read(name, text, &taken.collect::<Vec<_>>()).map(Arc::new)
     }
 
-    /// The workload with `code` (in any case).
-    ///
-    /// # Errors
-    /// [`Unknown`], with the nearest code of the catalogue.
     pub fn find(&self, code: &str) -> Result<Arc<Workload>, Unknown> {
         let found = CATALOGUE.iter().chain(&self.own).find(|w| w.code.eq_ignore_ascii_case(code.trim()));
         found.cloned().ok_or_else(|| Unknown::new("workload", code, CATALOGUE.iter().map(|w| w.code.as_str())))

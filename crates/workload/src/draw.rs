@@ -13,7 +13,6 @@ pub const FACTORS: [u64; 2] = [1_103_515_245, 1_566_083_941];
 /// Difference of the offsets of neighbouring salts.
 const SALT_STEP: u64 = 715_225_739;
 
-/// The offset of `job`.
 pub fn draw_offset(seed: u64, job: u32) -> u64 {
     let mut random = Random::new(seed ^ (u64::from(job) + 1).wrapping_mul(0x9fb2_1c65_1e98_df25));
     random.below(MODULI[0])

@@ -2,9 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::params::Param;
-use crate::source::{ANY, Node, UserError};
-
 /// An instrument in [`crate::Workload::instruments`]. Those with parameters are fields of the workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,7 +16,8 @@ pub enum Instrument {
 }
 
 /// Transactions start at a rate, and another session polls for their rows.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Visible {
     /// Parameter: transactions started per second.
     pub rate: String,
@@ -31,7 +29,8 @@ pub struct Visible {
 
 /// One session commits transactions of many sizes in random order. The fields name the parameters. Such a workload
 /// runs only if named by code or group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all(deserialize = "kebab-case"))]
 pub struct SizeScan {
     /// Redo of the largest transaction, KiB. The smallest changes one row.
     pub most_kib: String,
@@ -42,31 +41,4 @@ pub struct SizeScan {
     pub samples: String,
     /// Parameter of [`crate::Workload::redo`] that sets the size: number of rows changed.
     pub rows: String,
-}
-
-/// The parameter that a key names.
-fn param(node: Node<'_>, params: &[Param]) -> Result<String, UserError> {
-    node.param(params, ANY).map(|param| param.name.clone())
-}
-
-impl Visible {
-    pub(crate) fn read(node: Node<'_>, params: &[Param]) -> Result<Visible, UserError> {
-        node.fields(&["rate", "rows", "query"])?;
-        let of = |key| param(node.need(key)?, params);
-        Ok(Visible { rate: of("rate")?, rows: of("rows")?, query: node.need("query")?.owned()? })
-    }
-}
-
-impl SizeScan {
-    pub(crate) fn read(node: Node<'_>, params: &[Param]) -> Result<SizeScan, UserError> {
-        node.fields(&["most-kib", "step-kib", "pace-mib", "samples", "rows"])?;
-        let of = |key| param(node.need(key)?, params);
-        Ok(SizeScan {
-            most_kib: of("most-kib")?,
-            step_kib: of("step-kib")?,
-            pace_mib: of("pace-mib")?,
-            samples: of("samples")?,
-            rows: of("rows")?,
-        })
-    }
 }

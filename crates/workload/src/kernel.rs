@@ -13,7 +13,6 @@ use std::hint::black_box;
 
 use crate::program::{Kernel, Program, Step, each};
 
-/// Number of different starts.
 pub const STARTS: u32 = 1000;
 /// Modulus of the computed zero: start · (start + 1) modulo 2, because one of two neighbouring numbers is even.
 pub const ZERO: u32 = 2;
@@ -21,7 +20,6 @@ pub const ZERO: u32 = 2;
 pub const FIBONACCI: (u32, i64) = (10, 55);
 /// Source of the pieces of [`Kernel::Text`]: five characters each, at 26 positions.
 pub const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZABCDE";
-/// Length of a piece.
 pub const PIECE: usize = 5;
 /// Initial string of [`Kernel::Text`]; its length never changes.
 pub const TEXT: &str =
@@ -37,7 +35,6 @@ impl Kernel {
         self.run(times).0
     }
 
-    /// Number of operations of `times` rounds.
     pub fn operations(self, times: u32) -> u64 {
         self.run(times).1
     }
@@ -60,7 +57,6 @@ impl Kernel {
 }
 
 impl Program {
-    /// Operations of one transaction's computations.
     pub fn operations_per_tx(&self) -> u64 {
         self.most(&|_, step| if let Step::Compute { kernel, times } = step { kernel.operations(*times) } else { 0 })
     }
@@ -78,7 +74,6 @@ impl Program {
         walk(&self.body)
     }
 
-    /// Whether it uses `kernel`.
     pub fn computes(&self, kernel: Kernel) -> bool {
         let mut found = false;
         each(&self.body, &mut |step| found |= matches!(step, Step::Compute { kernel: of, .. } if *of == kernel));

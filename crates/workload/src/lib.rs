@@ -14,12 +14,10 @@ mod named_for;
 mod params;
 mod pool;
 mod program;
-mod records;
 pub mod script;
 mod skew;
 mod source;
 mod stream;
-mod sum;
 mod table;
 mod template;
 mod workload;
@@ -28,16 +26,15 @@ pub use catalogue::{CATALOGUE, LOG_APPENDS, Unknown, Workloads, find, find_group
 pub use draw::{FACTORS, MODULI, SECOND, draw, draw_offset, salt_offset, scatter};
 pub use instrument::{Instrument, SizeScan, Visible};
 pub use limit::{Limit, Loop};
-pub use loops::{LoopRows, Looping};
+pub use loops::{LoopRows, Looping, sum};
 pub use named_for::{Component, Instead, NamedFor};
-pub use params::{Allowed, Param, ParamError, Params};
+pub use params::{Param, ParamError, Params};
 pub use pool::{PAYLOAD_CYCLE, POOL_BYTES, Pool, new_payloads};
 pub use program::{Arm, Commit, Effect, Generator, Kernel, Program, ProgramError, Statement, Step, VarType};
-pub use script::{SCALE, Scripts};
+pub use script::{Mix, SCALE};
 pub use skew::{RankRange, SHARES, Skew};
 pub use source::UserError;
 pub use stream::{Arg, Execute, JobStart, NEW_KEYS_PER_JOB, Replay, Stream, StreamError};
-pub use sum::sum;
 pub use table::{BATCH_ROWS, ColumnDef, Datum, Fill, LogicalType, RowCount, Scope, Table, Typed};
 pub use template::{IndexAtom, Piece, Template, TemplateError, limit, swapped};
 pub use workload::{Consistency, Evidence, Kpi, RedoSize, Sweep, Volume, Workload};
@@ -51,5 +48,4 @@ pub fn payload_offset(seq: u64, bytes: u32) -> usize {
     (seq.wrapping_mul(PAYLOAD_STRIDE) % offsets) as usize
 }
 
-/// Stride of [`payload_offset`].
 pub const PAYLOAD_STRIDE: u64 = 4099;

@@ -3,34 +3,25 @@
 use loadline_model::limits::name;
 use serde::Deserialize;
 
-use crate::source::{Node, UserError};
-
 /// A reference that does the work of a workload, or the part of it that no database can avoid, without the database.
 /// A workload lists one or more; the lowest is the limit of its tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// Commits of the reference log writer.
     Log,
-    /// Transactions with empty statements.
     Statements,
     /// Reads of single blocks at random places of the device.
     BlockReads,
     /// Reads of single blocks with all reads of a query at once.
     BatchReads,
-    /// Sequential reads of the device.
     ReadBandwidth,
     /// Writes of single blocks at random places of the device.
     BlockWrites,
-    /// Sequential writes of the device.
     WriteBandwidth,
-    /// Copies of the loaded rows in memory.
     Copy,
-    /// Reads of the same bytes from memory.
     Memory,
     /// The query as a loop over the same rows in memory.
     Loop(Loop),
-    /// The computations, compiled.
     Kernel,
 }
 
@@ -55,13 +46,6 @@ pub enum Loop {
 }
 
 impl Limit {
-    pub(crate) fn read(node: Node<'_>) -> Result<Limit, UserError> {
-        match node.get("loop") {
-            Some(name) => Ok(Limit::Loop(node.fields(&["loop"]).and(name.word())?)),
-            None => node.word(),
-        }
-    }
-
     /// Short name, as in the column `limit_of`.
     pub fn name(self) -> &'static str {
         match self {

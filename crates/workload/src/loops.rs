@@ -13,9 +13,9 @@ use loadline_model::plan::Payload;
 use crate::data::CUSTOMERS;
 use crate::limit::Loop;
 use crate::params::Params;
-use crate::records::Records;
+use crate::pool::Pool;
 use crate::stream::{Arg, Execute};
-use crate::table::Table;
+use crate::table::{Datum, Fill, Table, Typed};
 
 /// Columns of `fact`, as words of its records.
 mod fact {
@@ -37,10 +37,8 @@ const LOOKUP_WORDS: usize = 3 + 100_usize.div_ceil(8);
 /// Of the table of DBL-INDEX: a key, a number and 120 bytes.
 const BUILT_WORDS: usize = 2 + 120 / 8;
 
-/// Rows that DA-SORT returns.
 const SORTED: usize = 100;
 
-/// The tables of a workload in memory.
 #[derive(Debug)]
 pub struct LoopRows {
     tables: Vec<Records>,
@@ -50,7 +48,6 @@ pub struct LoopRows {
 }
 
 impl LoopRows {
-    /// The rows of `tables`, of each up to `max_bytes`.
     pub fn new(tables: &[Table], params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> LoopRows {
         let of_all = tables.first().map_or(0, |table| table.total_rows(params, 0));
         let tables = tables.iter().map(|t| Records::new(t, params, seed, payload, max_bytes)).collect();
@@ -102,7 +99,6 @@ impl Hasher for Multiplied {
 
 type Hashed<T> = HashMap<i64, T, BuildHasherDefault<Multiplied>>;
 
-/// Count and sum of a group.
 type Group = (i64, i64);
 
 /// Runs the statements of a workload as loops over rows in memory. Keeps its memory from query to query.
@@ -302,11 +298,81 @@ impl Execute for Looping<'_> {
     }
 }
 
+/// Rows of a table with all columns, one after the other in records of a fixed number of 8-byte words: a number is one
+/// word, a byte string as many as it needs.
+#[derive(Debug)]
+struct Records {
+    words: Vec<i64>,
+    width: usize,
+}
+
+/// Words of a record of `table`, whose columns must have fixed sizes.
+fn width(table: &Table) -> usize {
+    let words = |fill: &Fill| if let Fill::PayloadOf(bytes) = fill { bytes.div_ceil(8) as usize } else { 1 };
+    table.columns.iter().map(|column| words(&column.fill)).sum()
+}
+
+impl Records {
+    /// The first rows of `table`, up to about `max_bytes`, exactly as a database gets them.
+    fn new(table: &Table, params: &Params, seed: u64, payload: Payload, max_bytes: u64) -> Records {
+        let width = width(table);
+        let most = max_bytes / (width as u64 * 8);
+        let rows = table.total_rows(params, 0).min(most);
+        let mut words = Vec::with_capacity(rows as usize * width);
+        for batch in 0..rows.div_ceil(table.batch_rows(params).max(1)) {
+            let (pool, mut row) = (Pool::new(seed, batch as u32, payload), Vec::new());
+            for (index, key) in table.batch(params, 0, batch).take_while(|key| (*key as u64) < rows).enumerate() {
+                table.row(key, index as u64, params, &pool, &mut row);
+                for datum in &row {
+                    match datum {
+                        Datum::Int(number) | Datum::Typed(Typed { number, .. }) => words.push(*number),
+                        Datum::Bytes(bytes) => words.extend(bytes.chunks(8).map(word)),
+                    }
+                }
+            }
+        }
+        Records { words, width }
+    }
+
+    /// Records, if they have `WIDTH` words; else none.
+    fn rows<const WIDTH: usize>(&self) -> &[[i64; WIDTH]] {
+        if self.width == WIDTH { self.words.as_chunks().0 } else { &[] }
+    }
+
+    fn words(&self) -> &[i64] {
+        &self.words
+    }
+
+    fn len(&self) -> usize {
+        self.words.len() / self.width.max(1)
+    }
+}
+
+fn word(bytes: &[u8]) -> i64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    i64::from_le_bytes(word)
+}
+
+/// Words that are added at a time, so that additions do not wait for each other.
+const LANES: usize = 8;
+
+/// The sum of `words`: every byte is read.
+pub fn sum(words: &[u64]) -> u64 {
+    let (lanes, rest) = words.as_chunks::<LANES>();
+    let mut sums = [0_u64; LANES];
+    for lane in lanes {
+        for (sum, word) in sums.iter_mut().zip(lane) {
+            *sum = sum.wrapping_add(*word);
+        }
+    }
+    sums.iter().chain(rest).fold(0, |all, word| all.wrapping_add(*word))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::table;
-    use crate::records::width;
 
     fn tables(names: &[&str]) -> Vec<Table> {
         names.iter().map(|name| table(name).unwrap().clone()).collect()
@@ -348,6 +414,14 @@ mod tests {
             // Never less than in proportion: a part of the rows promises no more than a database could reach.
             let (one, two) = (of.work(1_000_000), of.work(2_000_000));
             assert!((2.0..2.2).contains(&(two / one)), "{of:?}");
+        }
+    }
+
+    #[test]
+    fn every_word_is_added() {
+        for words in [0, 1, 7, 8, 9, 1000] {
+            let numbers: Vec<u64> = (1..=words).collect();
+            assert_eq!(sum(&numbers), words * (words + 1) / 2);
         }
     }
 }

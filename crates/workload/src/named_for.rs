@@ -8,29 +8,24 @@ use serde::Deserialize;
 use crate::source::{Node, UserError};
 
 loadline_model::named! {
-    /// A component that can bound a workload.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Component {
         /// The CPUs that execute queries, code or loads.
         Cpu: "CPU";
-        /// The log: its syncs or its bandwidth.
         Log: "log";
-        /// Reads from the data device.
         DeviceReads: "reads from the data device";
-        /// Writes of changed or new blocks to the data files and their device.
         DeviceWrites: "writes to the data files";
         /// A database that executes changes of one session at a time.
         SingleWriter: "single writer";
-        /// The rate that is asked for.
         Rate: "requested rate";
     }
-    /// In words: `reads from the data device`.
     pub fn phrase;
 }
 
 /// Component that a workload is named for; nothing, if its file does not say.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NamedFor {
     /// The components, one of which bounds it at its peak. Several only if the workload is named for a path through
     /// them; none if its file does not say.
@@ -38,14 +33,16 @@ pub struct NamedFor {
     /// Purpose of its use, after their names: `executing queries by key`.
     pub doing: String,
     /// Components that bound it on some databases or machines instead.
+    #[serde(default)]
     pub instead: Vec<Instead>,
 }
 
-/// Another component that can bound a workload.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Instead {
     pub component: Component,
     /// Why, and what would be needed; sentences. They name abilities, not databases.
+    #[serde(default)]
     pub why: String,
 }
 
@@ -56,29 +53,19 @@ const ONE_WRITER: &str = "A database with one writer at a time makes the other j
 
 impl NamedFor {
     pub(crate) fn read(node: Node<'_>) -> Result<NamedFor, UserError> {
-        node.fields(&["components", "doing", "instead"])?;
-        Ok(NamedFor {
-            components: node.need("components")?.items()?.into_iter().map(Node::word).collect::<Result<_, _>>()?,
-            doing: node.need("doing")?.owned()?,
-            instead: node.all("instead", Instead::read)?,
-        })
+        let mut read: NamedFor = node.read()?;
+        for (instead, node) in read.instead.iter_mut().zip(node.all("instead", Ok)?) {
+            match instead.component {
+                _ if !instead.why.is_empty() => {}
+                Component::SingleWriter => ONE_WRITER.clone_into(&mut instead.why),
+                _ => return Err(node.error("another component needs the key 'why'")),
+            }
+        }
+        Ok(read)
     }
 
     /// The components in words: `CPU or log`.
     pub fn phrase(&self) -> String {
         self.components.iter().map(|c| c.phrase()).collect::<Vec<_>>().join(" or ")
-    }
-}
-
-impl Instead {
-    fn read(node: Node<'_>) -> Result<Instead, UserError> {
-        node.fields(&["component", "why"])?;
-        let component = node.need("component")?.word()?;
-        let why = match node.get("why") {
-            None if component == Component::SingleWriter => ONE_WRITER.to_owned(),
-            Some(why) => why.owned()?,
-            None => return Err(node.error("another component needs the key 'why'")),
-        };
-        Ok(Instead { component, why })
     }
 }

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use loadline_model::Keys;
 use loadline_model::plan::DEFAULT_SIZE_BYTES;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use crate::source::{ANY, MAX_WORD, Node, UserError};
@@ -14,15 +15,12 @@ use crate::source::{ANY, MAX_WORD, Node, UserError};
 pub struct Param {
     pub name: String,
     pub default: i64,
-    /// Lowest allowed value.
     pub min: i64,
-    /// Highest allowed value.
     pub max: i64,
     /// The allowed values; empty if all between are.
     pub choices: Vec<i64>,
     /// Another parameter that it must not exceed.
     pub at_most: Option<String>,
-    /// Meaning, with unit.
     pub meaning: String,
 }
 
@@ -51,6 +49,17 @@ impl Param {
 }
 
 impl Node<'_> {
+    /// A type that reads itself, with names of parameters under these keys.
+    pub(crate) fn read_naming<T: DeserializeOwned>(
+        self,
+        params: &[Param],
+        keys: &[&'static str],
+    ) -> Result<T, UserError> {
+        let read = self.read()?;
+        keys.iter().try_for_each(|key| self.need(key)?.param(params, ANY).map(drop))?;
+        Ok(read)
+    }
+
     /// The parameter of which this is the name. All its values must be within `range`.
     pub(crate) fn param(self, params: &[Param], range: RangeInclusive<i64>) -> Result<&Param, UserError> {
         let (key, name) = (self.key, self.text()?);
@@ -66,7 +75,6 @@ impl Node<'_> {
     }
 }
 
-/// Values of all parameters of a workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     values: BTreeMap<String, i64>,
@@ -79,35 +87,13 @@ pub enum ParamError {
     #[error("workload {workload} has no parameter '{name}': it has {known}")]
     Unknown { workload: String, name: String, known: String },
     #[error("parameter '{}' of {workload} is {value}, but must be {allowed}: {}", param.name, param.meaning)]
-    Value { workload: String, param: Box<Param>, value: i64, allowed: Allowed },
+    Value { workload: String, param: Box<Param>, value: i64, allowed: String },
     /// Values with which the workload's file gives no program.
     #[error("the parameters do not fit together: {why}")]
     Unfit {
         /// Place in the file, and what is allowed.
         why: String,
     },
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Allowed {
-    /// The lowest, the highest and all between.
-    Between(i64, i64),
-    /// Those of a list.
-    OneOf(Vec<i64>),
-    /// Up to the value of another parameter.
-    UpTo(String, i64),
-}
-
-impl std::fmt::Display for Allowed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Allowed::Between(min, max) => write!(f, "between {min} and {max}"),
-            Allowed::OneOf(list) => {
-                write!(f, "one of {}", list.iter().map(i64::to_string).collect::<Vec<_>>().join(", "))
-            }
-            Allowed::UpTo(limit, most) => write!(f, "at most '{limit}', which is {most}"),
-        }
-    }
 }
 
 impl Params {
@@ -124,10 +110,11 @@ impl Params {
                 return Err(ParamError::Unknown { workload: workload.clone(), name: name.clone(), known });
             };
             if !(p.min..=p.max).contains(value) {
-                return refused(p, *value, Allowed::Between(p.min, p.max));
+                return refused(p, *value, format!("between {} and {}", p.min, p.max));
             }
             if !p.choices.is_empty() && !p.choices.contains(value) {
-                return refused(p, *value, Allowed::OneOf(p.choices.clone()));
+                let choices: Vec<String> = p.choices.iter().map(i64::to_string).collect();
+                return refused(p, *value, format!("one of {}", choices.join(", ")));
             }
             values.insert(name.clone(), *value);
         }
@@ -135,7 +122,7 @@ impl Params {
             let value = values.get(&p.name).copied().unwrap_or(0);
             let limit = p.at_most.as_ref().and_then(|limit| Some((limit, *values.get(limit)?)));
             if let Some((limit, most)) = limit.filter(|(_, most)| value > *most) {
-                return refused(p, value, Allowed::UpTo(limit.clone(), most));
+                return refused(p, value, format!("at most '{limit}', which is {most}"));
             }
         }
         Ok(Params { values, size_bytes: DEFAULT_SIZE_BYTES, keys: None })
@@ -155,7 +142,6 @@ impl Params {
         self.values.keys().map(String::as_str)
     }
 
-    /// These parameters for a data set of `bytes` bytes.
     #[must_use]
     pub fn with_size(self, bytes: u64) -> Params {
         Params { size_bytes: bytes, ..self }
@@ -177,7 +163,6 @@ impl Params {
         self.keys
     }
 
-    /// All values by name.
     pub fn to_map(&self) -> BTreeMap<String, i64> {
         self.values.clone()
     }

@@ -52,7 +52,6 @@ impl Pool {
         payload_offset(of, bytes)
     }
 
-    /// The payload of `bytes` bytes for sequence number `seq`.
     pub fn payload(&self, seq: u64, bytes: u32) -> &[u8] {
         let start = self.offset(seq, bytes).min(self.bytes.len());
         &self.bytes[start..(start + bytes as usize).min(self.bytes.len())]

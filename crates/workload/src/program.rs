@@ -16,17 +16,13 @@ pub(crate) use steps::{each, each_mut};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Commit {
-    /// Durable when it returns.
     #[default]
     Wait,
-    /// Returns before it is durable.
     Nowait,
 }
 
-/// The work of one transaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// Statements, by index.
     pub statements: Vec<Statement>,
     /// Steps in order; the commit follows.
     pub body: Vec<Step>,
@@ -35,7 +31,6 @@ pub struct Program {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Parsed portable SQL.
     pub template: Template,
     /// Required effect of an execution; a different number of rows is an error of the transaction.
     pub effect: Effect,
@@ -44,20 +39,14 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Parses `sql`, which has `effect`.
-    ///
-    /// # Errors
-    /// [`TemplateError`] if it cannot be parsed.
     pub fn new(sql: &str, effect: Effect) -> Result<Statement, TemplateError> {
         Ok(Statement { template: Template::parse(sql)?, effect, place: String::new() })
     }
 }
 
-/// Effect of an execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Changes exactly this number of rows.
     Change(u64),
     /// Changes at least and at most so many rows: a queue may be empty.
     ChangeBetween(u64, u64),
@@ -72,10 +61,7 @@ pub enum Effect {
 impl Effect {
     /// Rows that it must touch; `None` if not exactly defined.
     pub fn rows(self) -> Option<u64> {
-        match self {
-            Effect::Change(rows) | Effect::Read(rows) => Some(rows),
-            Effect::ChangeBetween(..) | Effect::ReadAny | Effect::Command => None,
-        }
+        self.allowed().filter(|[low, high]| low == high).map(|[rows, _]| rows)
     }
 
     /// The fewest and most rows that it may touch; `None` if any number is right.
@@ -92,7 +78,6 @@ impl Effect {
         self.allowed().map_or(0, |[_, most]| most)
     }
 
-    /// Whether it returns rows.
     pub fn reads(self) -> bool {
         matches!(self, Effect::Read(_) | Effect::ReadAny)
     }
@@ -104,12 +89,10 @@ pub enum Step {
     /// Gives a variable its next value.
     Bind {
         var: String,
-        /// Source of its values.
         generator: Generator,
     },
     /// Executes statement number `statement`.
     Execute {
-        /// Index in [`Program::statements`].
         statement: usize,
     },
     Repeat {
@@ -119,14 +102,12 @@ pub enum Step {
     /// Adds new rows to a table by the target's fastest way for many rows (for example `COPY`). Their keys are
     /// consecutive, from `sequence · rows` of the job's own keys.
     Bulk {
-        /// Index in the workload's tables.
         table: usize,
         rows: u32,
     },
     /// Computes in the database's own language.
     Compute {
         kernel: Kernel,
-        /// Number of rounds.
         times: u32,
     },
     /// Does one of its arms, chosen by the value of a variable. The sum of the shares is the number of values.
@@ -138,7 +119,6 @@ pub enum Step {
     },
 }
 
-/// One alternative of a [`Step::Choose`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Arm {
     /// Name of the kind of transaction that it makes; not what it does.
@@ -191,7 +171,6 @@ pub enum Generator {
     /// independent numbers.
     Uniform {
         from: i64,
-        /// Number of values.
         range: u64,
         /// Distinguishes several numbers for one sequence.
         salt: u32,
@@ -199,15 +178,12 @@ pub enum Generator {
     /// A key from `from` on, not all alike.
     Skewed {
         from: i64,
-        /// How often each is drawn.
         skew: Box<Skew>,
-        /// As of [`Generator::Uniform`].
         salt: u32,
     },
     /// The place in a cycle of `of` places. A job starts at any place and advances by one with each number of its
     /// sequence, so all places occur equally often.
     Turn {
-        /// Number of places.
         of: u64,
     },
     /// A unique key: `job · 2⁴⁰ + sequence`.
@@ -215,14 +191,12 @@ pub enum Generator {
     Constant(i64),
     /// Another variable plus `by`.
     Plus {
-        /// The other variable, bound before.
         var: String,
         by: i64,
     },
 }
 
 impl Step {
-    /// Gives `var` its next value from `generator`.
     pub fn bind(var: &str, generator: Generator) -> Step {
         Step::Bind { var: var.to_owned(), generator }
     }
@@ -230,9 +204,7 @@ impl Step {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VarType {
-    /// 64-bit signed integer.
     Int,
-    /// Binary string.
     Bytes,
 }
 
@@ -283,7 +255,6 @@ impl Program {
         self.most(&Program::statements_of)
     }
 
-    /// Mean number of statements of a transaction.
     pub fn mean_statements_per_tx(&self) -> f64 {
         self.mean(&Program::statements_of)
     }
@@ -297,7 +268,6 @@ impl Program {
         self.most(&Program::rows_of)
     }
 
-    /// Mean number of rows that a transaction touches.
     pub fn mean_rows_per_tx(&self) -> f64 {
         self.mean(&Program::rows_of)
     }
@@ -326,7 +296,6 @@ impl Program {
         self.most(&Program::changes_of)
     }
 
-    /// Mean number of rows that a transaction changes.
     pub fn mean_rows_changed_per_tx(&self) -> f64 {
         self.mean(&Program::changes_of)
     }
@@ -368,12 +337,10 @@ impl Program {
         1.0 - none.over(&self.body)
     }
 
-    /// Whether one of its statements returns rows.
     pub fn reads(&self) -> bool {
         self.statements.iter().any(|s| s.effect.reads())
     }
 
-    /// Whether it both returns and changes rows.
     pub fn reads_and_writes(&self) -> bool {
         self.writes() && self.reads()
     }
@@ -383,7 +350,6 @@ impl Program {
         plain_statements(&self.body) == Some(1)
     }
 
-    /// Whether it adds rows in bulk.
     pub fn bulks(&self) -> bool {
         !self.bulk_tables().is_empty()
     }
@@ -411,7 +377,6 @@ impl Program {
         self.vars().iter().any(|(_, generator)| matches!(generator, Generator::Skewed { .. }))
     }
 
-    /// Whether transactions can differ.
     pub fn varies(&self) -> bool {
         let mut chooses = false;
         each(&self.body, &mut |step| chooses |= matches!(step, Step::Choose { .. }));

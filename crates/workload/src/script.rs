@@ -4,7 +4,6 @@
 //! statements and sleeps. It has no connection and no clock; who drives it sends the statements.
 
 mod client;
-mod error;
 mod expression;
 mod file;
 mod function;
@@ -16,10 +15,12 @@ mod token;
 mod value;
 
 pub use client::{Client, Event};
-pub use error::EvaluationError;
 pub use file::{Gather, Script};
-pub use mix::{MAX_WEIGHT, Mix, SCALE, Scripts};
-pub use value::is_name;
+pub use mix::{MAX_WEIGHT, Mix, SCALE};
+pub(crate) use parse::{FILE_FUNCTIONS, amount};
+pub(crate) use random::Random;
+pub(crate) use value::Value;
+pub use value::{EvaluationError, is_name};
 
 /// Names and texts of pgbench's own scripts, on the tables of `pgbench -i`. Source: PostgreSQL 15, `builtin_script` of
 /// `src/bin/pgbench/pgbench.c`.

@@ -8,21 +8,17 @@ use std::ops::RangeInclusive;
 
 use loadline_model::column::{self, COLUMNS, Column};
 use loadline_model::format::did_you_mean;
-use serde::de::value::StrDeserializer;
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 /// Longest name of a parameter, variable or statement.
 pub(crate) const MAX_WORD: usize = 30;
-/// Any number.
 pub(crate) const ANY: RangeInclusive<i64> = i64::MIN..=i64::MAX;
-/// Salts of random numbers.
 pub(crate) const SALTS: RangeInclusive<i64> = 0..=999;
 /// Sizes of a payload, bytes: it fits a column of every database.
 pub(crate) const PAYLOADS: RangeInclusive<i64> = 1..=2000;
-/// Most rows of a table.
 pub(crate) const MAX_ROWS: i64 = 1 << 40;
 
 /// An error in a workload file or in a script.
@@ -30,7 +26,6 @@ pub(crate) const MAX_ROWS: i64 = 1 << 40;
 #[error("{file}:{line}:{column}: {message}")]
 pub struct UserError {
     pub file: String,
-    /// Line, from 1.
     pub line: usize,
     /// Column, from 1, in characters.
     pub column: usize,
@@ -39,7 +34,6 @@ pub struct UserError {
 }
 
 impl UserError {
-    /// An error at a byte of `text`, which is of `file`.
     #[cold]
     pub(crate) fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> UserError {
         let before = text.get(..at).unwrap_or(text);
@@ -49,16 +43,13 @@ impl UserError {
     }
 }
 
-/// The text of a file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Source {
     pub(crate) file: String,
     pub(crate) text: String,
-    /// Whether a user wrote it.
     pub(crate) is_own: bool,
 }
 
-/// A value of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node<'n> {
     pub(crate) source: &'n Source,
@@ -93,7 +84,6 @@ impl<'n> Node<'n> {
         self.error("").line
     }
 
-    /// The error for a value that is not `what`.
     #[cold]
     pub(crate) fn must_be(self, what: &str) -> UserError {
         self.error(format!("'{}' must be {what}, and is of type {}", self.key, self.value.get_ref().type_str()))
@@ -162,7 +152,6 @@ impl<'n> Node<'n> {
         })
     }
 
-    /// The values of a list.
     pub(crate) fn items(self) -> Result<Vec<Node<'n>>, UserError> {
         let DeValue::Array(all) = self.value.get_ref() else { return Err(self.must_be("a list [ … ]")) };
         Ok(all.iter().map(|value| Node { value, ..self }).collect())
@@ -233,18 +222,14 @@ impl<'n> Node<'n> {
         self.text().map(str::to_owned)
     }
 
-    /// One of the words that a type is written with.
-    pub(crate) fn word<T: DeserializeOwned>(self) -> Result<T, UserError> {
-        let text: StrDeserializer<'_, serde::de::value::Error> = self.text()?.into_deserializer();
-        T::deserialize(text).map_err(|e| self.misspelt(&e.to_string()))
-    }
-
-    /// The error for a word. The library's `message` names what is given, then what is allowed, in backquotes.
-    #[cold]
-    fn misspelt(self, message: &str) -> UserError {
-        let mut names = message.split('`').skip(1).step_by(2);
-        let near = names.next().map_or(String::new(), |given| did_you_mean(given, names));
-        self.error(format!("{message}{near}"))
+    /// A type that reads itself, such as words. An error of the library names what is given, then what is allowed, in backquotes.
+    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, UserError> {
+        T::deserialize(ValueDeserializer::from(self.value.clone())).map_err(|e| {
+            let mut names = e.message().split('`').skip(1).step_by(2);
+            let near = names.next().map_or(String::new(), |given| did_you_mean(given, names));
+            let at = e.span().unwrap_or_else(|| self.value.span()).start;
+            self.source.error(at, format!("{}{near}", e.message()))
+        })
     }
 
     pub(crate) fn column(self) -> Result<&'static Column, UserError> {
@@ -273,16 +258,16 @@ impl<'n> Node<'n> {
 
     pub(crate) fn number(self, range: RangeInclusive<i64>) -> Result<i64, UserError> {
         let number = self.integer().ok_or_else(|| self.must_be("a whole number"))?;
-        self.within(number.into(), "", range)
+        self.within(number, "", range)
     }
 
     /// Checks a number of this value; `from` says what it follows from.
-    pub(crate) fn within(self, number: i128, from: &str, range: RangeInclusive<i64>) -> Result<i64, UserError> {
-        let fits = i64::try_from(number).ok().filter(|n| range.contains(n));
+    pub(crate) fn within(self, number: i64, from: &str, range: RangeInclusive<i64>) -> Result<i64, UserError> {
+        if range.contains(&number) {
+            return Ok(number);
+        }
         let (least, most) = range.into_inner();
-        fits.ok_or_else(|| {
-            self.error(format!("'{}' is {number}{from}, but must be between {least} and {most}", self.key))
-        })
+        Err(self.error(format!("'{}' is {number}{from}, but must be between {least} and {most}", self.key)))
     }
 
     /// A name that needs no quotes in any database: letters a–z, digits and `also`, a letter first.

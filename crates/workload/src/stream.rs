@@ -10,26 +10,17 @@ use crate::program::{Arm, Effect, Generator, Kernel, Program, ProgramError, Step
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arg<'a> {
-    /// 64-bit signed integer.
     Int(i64),
-    /// Binary string.
     Bytes(&'a [u8]),
 }
 
-/// Executes the statements of a stream.
 pub trait Execute {
     type Error;
 
     /// Executes statement number `statement` and returns how many rows it touched.
-    ///
-    /// # Errors
-    /// Whatever the database says.
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, Self::Error>;
 
     /// Adds `rows` rows with keys from `first` on to table number `table`, and returns how many were added.
-    ///
-    /// # Errors
-    /// Whatever the database says.
     fn bulk(&mut self, table: usize, first: i64, rows: u32) -> Result<u64, Self::Error>;
 }
 
@@ -52,9 +43,7 @@ impl Execute for AsExpected {
 /// The start values of a job: its variables are functions of these and its sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JobStart {
-    /// First key of the job's own rows.
     pub first_key: i64,
-    /// First of the job's new keys.
     pub new_key: i64,
     /// See [`crate::draw_offset`].
     pub draw: u64,
@@ -68,7 +57,6 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Follows those of `stream`, a stream of `program`.
     pub fn new(stream: Stream, program: &Program) -> Replay {
         Replay { stream, expected: AsExpected(program.statements.iter().map(|s| s.effect.most_rows()).collect()) }
     }
@@ -87,12 +75,10 @@ pub const NEW_KEYS_PER_JOB: i64 = 1 << 40;
 /// Why a transaction did not reach its commit.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StreamError<E> {
-    /// The database refused a statement.
     #[error("{error}")]
     Execute {
         /// The statement's place in a user's file; empty for those of the catalogue.
         place: String,
-        /// Text of the database.
         error: E,
     },
     /// A statement touched the wrong number of rows.
@@ -101,7 +87,6 @@ pub enum StreamError<E> {
         statement: String,
         /// The fewest and most rows that it may touch.
         expected: [u64; 2],
-        /// Rows it touched.
         got: u64,
     },
     /// A computation that only the database can do.
@@ -121,7 +106,6 @@ pub struct Stream {
     slots: Vec<Slot>,
     /// How often the sequence has been bound; one that is set continues where another stream of the same job stopped.
     pub sequence: u64,
-    /// Rows changed by the last transaction.
     pub rows_changed: u64,
     /// Kind of the last transaction: index in [`Program::kinds`]; `None` if all are of one.
     pub kind: Option<usize>,
@@ -181,9 +165,6 @@ const FEW_ARGS: usize = 3;
 
 impl Stream {
     /// Compiles `program` for a job with `start`, with payloads from `pool`, whose sequence continues at `sequence`.
-    ///
-    /// # Errors
-    /// [`ProgramError`] if the program is not valid.
     pub fn new(program: &Program, start: JobStart, pool: Arc<Pool>, sequence: u64) -> Result<Stream, ProgramError> {
         program.check()?;
         let vars = program.vars();
@@ -257,9 +238,7 @@ impl Stream {
     }
 
     /// Does one transaction without its commit.
-    ///
-    /// # Errors
-    /// [`StreamError`]; the caller rolls back.
+    /// After an error the caller rolls back.
     pub fn transaction<E: Execute + ?Sized>(&mut self, executor: &mut E) -> Result<(), StreamError<E::Error>> {
         let steps = std::mem::take(&mut self.steps);
         self.rows_changed = 0;

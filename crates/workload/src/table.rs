@@ -15,25 +15,20 @@ mod read;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogicalType {
-    /// 64-bit signed integer.
     Int,
-    /// Binary string.
     Bytes,
     Text,
     /// A point in time, without time zone.
     Timestamp,
     /// A decimal number with two digits after the point.
     Numeric,
-    /// True or false.
     Boolean,
     Json,
 }
 
-/// Initial contents of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
-    /// The row's key.
     Key,
     /// The row's key, in a table without a primary key.
     PlainKey,
@@ -41,22 +36,16 @@ pub enum Fill {
     Constant(i64),
     /// A random number below `range`, a function of key and salt ([`crate::scatter`]).
     Scattered {
-        /// Distinguishes the row's numbers.
         salt: u32,
-        /// Number of different values.
         range: u64,
     },
     /// A payload with the size in this parameter.
     Payload(String),
-    /// A payload of this number of bytes.
     PayloadOf(u32),
     /// Text or a document of this number of characters that begins with a scattered number.
     Words {
-        /// Number of characters.
         length: u32,
-        /// Distinguishes the row's numbers.
         salt: u32,
-        /// Number of different values.
         range: u64,
     },
     /// The first half of a payload with the size in this parameter; of an odd size, the larger one.
@@ -69,7 +58,6 @@ pub enum Fill {
 pub struct ColumnDef {
     pub name: String,
     pub logical: LogicalType,
-    /// Initial contents.
     pub fill: Fill,
 }
 
@@ -92,12 +80,10 @@ impl ColumnDef {
 pub enum RowCount {
     /// Each job owns the number of rows in this parameter: job `j` has the keys `j·rows … (j+1)·rows − 1`.
     PerJob(String),
-    /// The value of this parameter.
     Total(String),
     Fixed(u64),
     /// A share of the data set's size (`--size`).
     Share {
-        /// Share of the size, %.
         percent: u64,
         /// Approximate stored size of a row, bytes.
         row_bytes: u64,
@@ -106,7 +92,6 @@ pub enum RowCount {
     Empty,
 }
 
-/// Owner of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The workload: the table is created for it.
@@ -121,21 +106,16 @@ pub struct Table {
     pub name: String,
     /// Columns; the first is the primary key (see [`Fill::PlainKey`]).
     pub columns: Vec<ColumnDef>,
-    /// Number of rows before a test.
     pub rows: RowCount,
     pub scope: Scope,
     /// Whether rows are updated in place repeatedly: a target then leaves free space in its pages.
     pub updated_in_place: bool,
-    /// Columns with a secondary index.
     pub indexes: Vec<String>,
 }
 
-/// A value of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Datum<'a> {
-    /// Of [`LogicalType::Int`].
     Int(i64),
-    /// Of [`LogicalType::Bytes`].
     Bytes(&'a [u8]),
     Typed(Typed),
 }
@@ -155,7 +135,6 @@ pub struct Typed {
 const SECONDS_TO_2000: u64 = 946_684_800;
 /// Latest point in time, seconds after 2000-01-01 (the end of 2099).
 pub(crate) const MAX_SECONDS: i64 = 3_155_759_999;
-/// Of which texts are made.
 const WORDS: [&str; 8] = ["order", "customer", "is", "paid", "and", "sent", "by", "post"];
 
 impl Typed {
@@ -176,7 +155,6 @@ impl Typed {
     }
 }
 
-/// `length` characters that begin with `number`.
 fn words(number: i64, length: usize) -> String {
     let mut text = number.to_string();
     let mut i = 0;
@@ -204,7 +182,6 @@ impl Table {
         !matches!(self.rows, RowCount::PerJob(_) | RowCount::Empty)
     }
 
-    /// The primary key column, if there is one.
     pub fn primary_key(&self) -> Option<&str> {
         self.columns.first().filter(|c| c.fill != Fill::PlainKey).map(|c| c.name.as_str())
     }
@@ -222,7 +199,6 @@ impl Table {
         }
     }
 
-    /// Number of rows before a test of `jobs` jobs.
     pub fn total_rows(&self, params: &Params, jobs: u32) -> u64 {
         match &self.rows {
             RowCount::PerJob(_) => self.batch_rows(params) * u64::from(jobs),
@@ -240,7 +216,6 @@ impl Table {
         self.total_rows(params, jobs).div_ceil(self.batch_rows(params))
     }
 
-    /// Keys of batch `batch` for `jobs` jobs.
     pub fn batch(&self, params: &Params, jobs: u32, batch: u64) -> Range<i64> {
         let (rows, total) = (self.batch_rows(params), self.total_rows(params, jobs));
         (batch * rows).min(total) as i64..((batch + 1) * rows).min(total) as i64

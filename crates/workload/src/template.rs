@@ -4,7 +4,6 @@
 
 use thiserror::Error;
 
-/// A parsed statement in portable SQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     pub pieces: Vec<Piece>,
@@ -47,7 +46,6 @@ fn renew(text: &str) -> Option<Piece> {
     Some(Piece::Renew([a.to_owned(), b.to_owned()]))
 }
 
-/// The limit clause of most databases.
 pub fn limit(rows: u64, after: u64) -> String {
     if after == 0 { format!("LIMIT {rows}") } else { format!("LIMIT {rows} OFFSET {after}") }
 }
@@ -57,7 +55,6 @@ pub fn swapped([a, b]: &[String; 2]) -> String {
     format!("{a} = {b}, {b} = {a}")
 }
 
-/// An index to create or drop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexAtom<'a> {
     /// Whether it is created, not dropped.
@@ -79,22 +76,16 @@ impl<'a> IndexAtom<'a> {
     }
 }
 
-/// Why a template cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum TemplateError {
-    /// `{` without `}`.
     #[error("'{0}' has an opening brace without a closing one")]
     Unclosed(String),
-    /// A quote without an end.
     #[error("'{0}' has a quote that is not closed")]
     Quote(String),
 }
 
 impl Template {
     /// Parses `text`. Text in single quotes is copied; `::` is not a variable.
-    ///
-    /// # Errors
-    /// [`TemplateError`] if a brace or a quote is not closed.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let mut pieces = Vec::new();
         let mut sql = String::new();

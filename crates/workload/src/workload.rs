@@ -1,17 +1,18 @@
 //! The definition of a workload: all that it states about itself.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use loadline_model::record::WorkloadFacts;
 use loadline_model::{Capability, Column, column};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::instrument::{Instrument, SizeScan, Visible};
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
 use crate::program::Program;
-use crate::script::Scripts;
+use crate::script::Mix;
 use crate::source::Source;
 use crate::table::{RowCount, Table};
 
@@ -25,11 +26,8 @@ pub struct Kpi {
 /// Redo that a transaction of the workload must generate, bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RedoSize {
-    /// Below this, it is not this workload.
     pub min: f64,
-    /// Goal of calibration.
     pub nominal: f64,
-    /// Above this, it is not this workload.
     pub max: f64,
     /// Parameter that calibration changes first: size of a payload, bytes.
     pub payload: &'static str,
@@ -39,7 +37,8 @@ pub struct RedoSize {
 }
 
 /// A query whose result grows with every change, as proof of the work.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// Portable SQL that returns one integer.
     pub query: String,
@@ -47,18 +46,14 @@ pub struct Evidence {
     pub counts: String,
 }
 
-/// Axis of a workload's sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sweep {
     #[default]
     Jobs,
-    /// Values of a parameter, with one job.
     Parameter {
         name: String,
-        /// Values, in rising order.
         values: Vec<i64>,
-        /// Column that shows the value.
         column: &'static Column,
         /// Whether a sweep over jobs follows, with the parameter's default.
         then_jobs: bool,
@@ -70,7 +65,6 @@ pub enum Sweep {
 /// Volume of a transaction, if the program does not say it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Volume {
-    /// Rows read or written.
     pub rows: f64,
     pub operations: f64,
     /// Tables that are read or written completely: a transaction processes their size.
@@ -81,7 +75,8 @@ pub struct Volume {
 }
 
 /// A query that must return 0 after a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Consistency {
     /// Portable SQL that returns one integer.
     pub query: String,
@@ -93,7 +88,6 @@ pub struct Consistency {
 /// The default does nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Workload {
-    /// Code, e.g. `LGWR-LAT1`.
     pub code: String,
     pub group: String,
     pub summary: String,
@@ -101,22 +95,17 @@ pub struct Workload {
     pub description: String,
     /// The component that bounds it at its peak.
     pub named_for: NamedFor,
-    /// Spoilers of its figures.
     pub spoiled_by: String,
-    /// Key performance metrics, the most important first.
     pub kpis: Vec<Kpi>,
     /// Tables, those of the data set first.
     pub tables: Vec<Table>,
     pub params: Vec<Param>,
     /// Needs of the workload; by default those of its program.
     pub needs: Vec<Capability>,
-    /// Axis of the sweep.
     pub sweep: Sweep,
     /// Redo per transaction, for the log-writer group.
     pub redo: Option<RedoSize>,
-    /// Proof of the changes.
     pub evidence: Option<Evidence>,
-    /// Queries that must return 0 after a test.
     pub consistency: Vec<Consistency>,
     /// Queries that must return the same value before and after a test.
     pub unchanged: Vec<Consistency>,
@@ -131,8 +120,7 @@ pub struct Workload {
     /// The scan of sizes that takes the place of its jobs.
     pub scan: Option<SizeScan>,
     /// pgbench scripts in place of a program, which is then empty.
-    pub scripts: Option<Scripts>,
-    /// File, with the program in it.
+    pub scripts: Option<Arc<Mix>>,
     pub(crate) source: Source,
 }
 
@@ -141,10 +129,6 @@ impl Workload {
         &self.source.text
     }
 
-    /// All parameters: the defaults, replaced by those in `given`.
-    ///
-    /// # Errors
-    /// [`ParamError`]: an unknown name, or values that are not allowed.
     pub fn params(&self, given: &BTreeMap<String, i64>) -> Result<Params, ParamError> {
         let params = Params::new(&self.code, &self.params, given)?;
         self.program(&params)?;
@@ -168,13 +152,11 @@ impl Workload {
         self.params(&BTreeMap::new()).is_ok_and(|params| self.make(&params).writes())
     }
 
-    /// Facts of the workload for comparisons.
     pub fn facts(&self) -> WorkloadFacts {
         let sized = self.tables.iter().any(|table| matches!(table.rows, RowCount::Share { .. }));
         WorkloadFacts { sized, writes: self.writes() }
     }
 
-    /// Whether it lists `instrument`.
     pub fn has(&self, instrument: Instrument) -> bool {
         self.instruments.contains(&instrument)
     }

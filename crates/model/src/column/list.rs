@@ -25,7 +25,6 @@ macro_rules! define {
     (@field $field:expr) => { Some($field) };
 }
 
-/// `name` in small letters.
 const fn small<const N: usize>(name: &str) -> [u8; N] {
     let Some(letters) = name.as_bytes().first_chunk() else { return [0; N] };
     let mut id = *letters;
@@ -132,7 +131,6 @@ define! { DISTURBANCE:
     IO_PRESSURE_FULL_PCT,
 }
 
-/// Shares of CPU time, `busy` first.
 pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT];
 
 /// Interval of a rate that was found, looks of the search, and the objective as [`RateObjective::figures`](crate::load::RateObjective).
@@ -141,7 +139,6 @@ pub const RATE_SEARCH: [&Column; 5] = [RATE_LOW_TPS, RATE_HIGH_TPS, RATE_LOOKS, 
 /// As [`Keys::figures`](crate::Keys::figures).
 pub const KEYS: [&Column; 3] = [KEYS_ZIPF, KEYS_HOT_PCT, KEYS_HOT_DRAWS_PCT];
 
-/// Log switches, and throughput with and without them.
 pub const SWITCHES: [&Column; 3] = [LOG_SWITCHES, LOG_SWITCH_TPS, BETWEEN_SWITCHES_TPS];
 
 /// Use by the database's processes per transaction: pairs of CPU time, context switches, I/O and hardware events.
@@ -152,12 +149,10 @@ pub const SERVER_COST: [[&Column; 2]; 4] = [
     [SERVER_INSTRUCTIONS_PER_TX, SERVER_CACHE_MISSES_PER_TX],
 ];
 
-/// The columns of one kind of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
     pub mean: &'static Column,
     pub p50: &'static Column,
-    /// The 99th percentile.
     pub p99: &'static Column,
     pub max: &'static Column,
 }

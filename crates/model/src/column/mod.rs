@@ -105,7 +105,6 @@ pub static COLUMNS: LazyLock<Vec<&'static Column>> = LazyLock::new(|| {
         .concat()
 });
 
-/// Finds a column by its id.
 pub fn column(id: &str) -> Option<&'static Column> {
     COLUMNS.iter().copied().find(|c| c.id == id)
 }
@@ -145,7 +144,6 @@ impl TestRecord {
         self.absent.insert(column.id.to_owned(), reason.into());
     }
 
-    /// The figure of `column`, if it was measured.
     pub fn figure(&self, column: &Column) -> Option<f64> {
         self.figures.get(column.id).copied()
     }
@@ -175,7 +173,6 @@ impl Column {
         self.field.is_none()
     }
 
-    /// This column's cell of `record`.
     pub fn cell(&self, record: &TestRecord) -> Cell {
         if let Some(field) = self.field {
             return field(record);
@@ -185,7 +182,6 @@ impl Column {
         record.figure(self).or_else(|| swept().map(|v| *v as f64)).map_or(Cell::Absent, Cell::Number)
     }
 
-    /// The cell as shown in tables.
     pub fn shown(&self, record: &TestRecord) -> String {
         match (self.cell(record), self.format) {
             (Cell::Absent, _) => format::ABSENT.to_owned(),
@@ -212,7 +208,6 @@ impl Column {
         if self.unit.is_empty() { self.title.to_owned() } else { format!("{} [{}]", self.title, self.unit) }
     }
 
-    /// Source of the figure on target kind `kind`.
     pub fn source(&self, kind: &str) -> Option<&'static str> {
         // A private server (`postgres-temp`) has the sources of its kind.
         let kind = kind.strip_suffix("-temp").unwrap_or(kind);

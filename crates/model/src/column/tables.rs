@@ -5,13 +5,11 @@ use serde::de::Error;
 use super::list::{DISTURBANCE, REPLICATION, SHARES};
 use super::*;
 
-/// A named selection of columns, in order.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     #[serde(deserialize_with = "kept")]
     pub group: Kept,
-    /// The group's name.
     #[serde(deserialize_with = "kept")]
     pub title: Kept,
     /// Columns shown in tables after those with which all begin.
@@ -59,7 +57,6 @@ impl Table {
         of(group).or_else(|| of("log-writer")).unwrap_or(&NONE)
     }
 
-    /// Columns shown in tables, in order.
     pub fn shown(&self) -> Vec<&'static Column> {
         [FILE.begin.as_slice(), &self.columns].concat()
     }

@@ -19,7 +19,6 @@ features! {
     pub enum Detail {
         /// Seed with which its jobs drew; absent in records of older versions and of other tools.
         value Seed(seed: u64);
-        /// Source of the blocks that the database read.
         value DataSource(data_source: DataSource);
         /// Facts of its workload; absent in records of older versions and of other tools.
         value Facts(facts: WorkloadFacts);
@@ -37,7 +36,6 @@ features! {
         list Kinds(kinds: KindFigures);
         /// Waits of its slowest transactions, if its samples say which job waited.
         one Slow(slow: SlowFigures);
-        /// Figures of each agent, if the jobs ran on agents.
         list Agents(by_agent: AgentFigures);
         /// Commit times by redo since the last commit, rising (LGWR-SIZE only).
         list Sizes(sizes: SizePoint);
@@ -48,7 +46,6 @@ features! {
     }
 }
 
-/// Figures of one node in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeFigures {
     pub jobs: u32,
@@ -76,7 +73,6 @@ pub struct PopulationFigures {
     pub response_ns: Option<[f64; 3]>,
 }
 
-/// Figures of one kind of transaction of a mix.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KindFigures {
     /// Name: that of a script, or of an arm of the program's choice.
@@ -85,7 +81,6 @@ pub struct KindFigures {
     /// Those that succeeded and ended in the window; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
-    /// Transactions per second.
     pub tps: f64,
     /// Mean, median and 99th percentile of their time, ns; absent if none completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +121,6 @@ pub struct LinkUse {
     pub pct: Option<f64>,
 }
 
-/// Figures of one agent in the window of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentFigures {
     pub name: String,
@@ -148,10 +142,8 @@ pub struct AgentFigures {
     /// Transactions per second of these jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tps: Option<f64>,
-    /// Median of their transaction times, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_time_ns_p50: Option<u64>,
-    /// 99th percentile of their transaction times, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transaction_time_ns_p99: Option<u64>,
     /// Transactions that ended with an error in the window.
@@ -183,7 +175,6 @@ pub struct AgentFigures {
 pub struct AgePoint {
     /// End, s after the window start.
     pub t_s: f64,
-    /// Transactions per second in it.
     pub tps: f64,
     /// 99th percentile of their times, ns; open loop from the intended start.
     #[serde(default, skip_serializing_if = "Option::is_none")]

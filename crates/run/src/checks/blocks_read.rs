@@ -10,7 +10,7 @@ use loadline_model::{CheckId, DataSource, Detail, Note, column, format};
 use crate::evidence::Evidence;
 use crate::figures::MIB;
 use crate::figures::counters::Counters;
-use crate::figures::volume::Access;
+use crate::figures::volume::is_sequential;
 use crate::server_memory::{DATA_PER_CACHE, DATA_PER_MEMORY, ServerMemory, beyond_cache, beyond_memory};
 use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
@@ -21,16 +21,6 @@ const TOO_FEW: &str = "too few blocks were read to determine their source";
 
 /// Minimum share of blocks from the database's own cache, for workloads that measure it.
 const MIN_HIT_SHARE: f64 = 0.999;
-
-fn device_share_of_reads(w: &Counters<'_>, device: &DiskRates, access: Access) -> Result<Option<f64>, String> {
-    let count = w.most_reads().ok_or("the database does not count its reads")?;
-    let bytes = w.grown(counter::READ_BYTES).ok_or("the database does not count the bytes it reads")?;
-    if count < MIN_READS {
-        return Ok(None);
-    }
-    let device = [device.reads_per_s * w.seconds, device.read_mib_per_s * MIB * w.seconds];
-    Ok(device_share([count, bytes], device, access))
-}
 
 /// Checks that the database's cache served nearly all blocks. `has_blocks`: whether the target has blocks.
 pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Verdict {
@@ -55,13 +45,11 @@ pub(crate) fn cache_hit(figures: &Test, has_blocks: bool) -> Verdict {
 /// counted when it ends, its reads when they are made, so half a transaction per job may be counted too much. This
 /// matters for few transactions.
 fn certain_blocks_requested(figures: &Test, request: &Request, w: &Counters<'_>) -> Option<f64> {
-    let blocks = match Access::new(&request.work) {
-        Access::Sequential => {
-            let bytes = figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds;
-            bytes / request.target.facts().block_bytes? as f64
-        }
+    let blocks = if is_sequential(&request.work) {
+        figures.figure(column::DATA_MIB_PER_S)? * MIB * w.seconds / request.target.facts().block_bytes? as f64
+    } else {
         // One block per row: rows are not adjacent.
-        Access::Random => figures.figure(column::ROWS_PER_S)? * w.seconds,
+        figures.figure(column::ROWS_PER_S)? * w.seconds
     };
     Some(blocks * certain_share(figures, request.jobs))
 }
@@ -74,24 +62,33 @@ pub(crate) fn certain_share(figures: &Test, jobs: u32) -> f64 {
 
 /// Determines the source of blocks and checks that it is the device.
 pub(crate) fn data_source(test: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, facts: &CacheFacts) {
-    let verdict = match e.rates.data_disk {
-        Some(device) => compared(test, e.request, w, &device, facts),
-        None => bounded(test, e.request, w, facts),
+    let asked = certain_blocks_requested(test, e.request, w);
+    let counted = asked.zip(w.grown(counter::BLOCK_READS)).map(<[f64; 2]>::from);
+    let verdict = match (e.rates.data_disk, counted) {
+        (Some(device), counted) => compared(test, e.work(), w, &device, facts, counted),
+        (None, Some(counted)) => bounded(test, e.work(), e.request.jobs, facts, counted),
+        (None, None) => Err(uncounted("its reads")),
     };
     add_check(test, facts, CheckId::DataSource, verdict);
 }
 
+fn uncounted(what: &str) -> String {
+    format!("the source of the blocks is unknown: the database does not count {what}")
+}
+
 fn compared(
     test: &mut Test,
-    request: &Request,
+    work: &Work,
     w: &Counters<'_>,
     device: &DiskRates,
     facts: &CacheFacts,
+    counted: Option<[f64; 2]>,
 ) -> Result<String, String> {
-    let share = device_share_of_reads(w, device, Access::new(&request.work))
-        .map_err(|why| format!("the source of the blocks is unknown: {why}"))?;
-    let counted = certain_blocks_requested(test, request, w).zip(w.grown(counter::BLOCK_READS));
-    let beyond = counted.and_then(|(asked, read)| beyond_own_cache(asked, read));
+    let calls = w.most_reads().ok_or_else(|| uncounted("its reads"))?;
+    let bytes = w.grown(counter::READ_BYTES).ok_or_else(|| uncounted("the bytes it reads"))?;
+    let of_device = [device.reads_per_s, device.read_mib_per_s * MIB].map(|per_s| per_s * w.seconds);
+    let share = device_share([calls, bytes], of_device, is_sequential(work)).filter(|_| calls >= MIN_READS);
+    let beyond = counted.and_then(|[asked, read]| beyond_own_cache(asked, read));
     if share.is_none() && beyond.is_some_and(|beyond| beyond >= 1.0 - MIN_HIT_SHARE) {
         return Err(TOO_FEW.to_owned());
     }
@@ -107,20 +104,6 @@ fn compared(
     let source = source_by_share(share * beyond);
     test.details.push(Detail::DataSource(source));
     if source == DataSource::Device { Ok(detail) } else { Err(format!("{source}: {detail}")) }
-}
-
-/// Bounds the share of caches, if the device's reads are unknown.
-fn bounded(out: &mut Test, request: &Request, w: &Counters<'_>, facts: &CacheFacts) -> Result<String, String> {
-    let counted = certain_blocks_requested(out, request, w).zip(w.grown(counter::BLOCK_READS));
-    let (asked, read) = counted.ok_or("the source of the blocks is unknown: the database does not count its reads")?;
-    if asked < MIN_READS {
-        return Err(TOO_FEW.to_owned());
-    }
-    let bound = bound(&request.work, request.jobs, facts, [asked, read])?;
-    out.set(column::CACHED_PCT_MAX, bound.share * 100.0);
-    out.details.push(Detail::DataSource(bound.source));
-    out.notes.push(Note::CachedAtMost { bound: bound.detail.clone() });
-    Ok(bound.detail)
 }
 
 fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
@@ -168,7 +151,6 @@ pub(crate) fn add_check(out: &mut Test, facts: &CacheFacts, id: CheckId, verdict
     );
 }
 
-/// Facts about caches, collected before a test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CacheFacts {
     /// Size of the database's own block cache, bytes.
@@ -190,12 +172,10 @@ const CACHED_BELOW: f64 = 0.1;
 
 /// The source of blocks of which this share (0…1) came from the device.
 fn source_by_share(share: f64) -> DataSource {
-    if share >= MIN_DEVICE_SHARE {
-        DataSource::Device
-    } else if share < CACHED_BELOW {
-        DataSource::Cached
-    } else {
-        DataSource::Lukewarm
+    match share {
+        _ if share >= MIN_DEVICE_SHARE => DataSource::Device,
+        _ if share < CACHED_BELOW => DataSource::Cached,
+        _ => DataSource::Lukewarm,
     }
 }
 
@@ -204,13 +184,10 @@ fn source_by_share(share: f64) -> DataSource {
 /// Sequential reads are compared by bytes, because the device reads many blocks at once. Random reads are compared by
 /// number as well: read-ahead and rounding to pages add bytes that the database did not request. Other users of the
 /// device make the share too high.
-fn device_share([count, bytes]: [f64; 2], [device_count, device_bytes]: [f64; 2], access: Access) -> Option<f64> {
+fn device_share([count, bytes]: [f64; 2], [of_count, of_bytes]: [f64; 2], is_sequential: bool) -> Option<f64> {
     let share = |a: f64, b: f64| (b > 0.0).then(|| (a / b).min(1.0));
-    let of_bytes = share(device_bytes, bytes)?;
-    match access {
-        Access::Sequential => Some(of_bytes),
-        Access::Random => Some(of_bytes.min(share(device_count, count)?)),
-    }
+    let by_bytes = share(of_bytes, bytes)?;
+    if is_sequential { Some(by_bytes) } else { Some(by_bytes.min(share(of_count, count)?)) }
 }
 
 /// Share (0…1) of the blocks requested by transactions that the database did not find in its own cache.
@@ -225,18 +202,18 @@ const GOOD_SHARE: f64 = 1.0 / DATA_PER_MEMORY as f64;
 /// Share by which the blocks that the database read may differ from those that transactions requested.
 const COUNTS_OFF: f64 = 0.05;
 
-/// A bound that makes the figure valid.
-#[derive(Debug, PartialEq)]
-struct Bound {
-    /// At most this share (0…1) of the blocks that the database read came from caches.
-    share: f64,
-    source: DataSource,
-    detail: String,
-}
-
-/// The bound of the share of blocks that caches served, or why nothing is said of the storage. Transactions of so many jobs `asked` for
-/// blocks, and the database `read` from its files.
-fn bound(work: &Work, jobs: u32, facts: &CacheFacts, [asked, read]: [f64; 2]) -> Result<Bound, String> {
+/// Bounds the share of blocks that caches served, if the device's reads are unknown; or why nothing is said of the storage. Transactions of
+/// so many jobs `asked` for blocks, and the database `read` from its files.
+fn bounded(
+    out: &mut Test,
+    work: &Work,
+    jobs: u32,
+    facts: &CacheFacts,
+    [asked, read]: [f64; 2],
+) -> Result<String, String> {
+    if asked < MIN_READS {
+        return Err(TOO_FEW.to_owned());
+    }
     let (Some(memory), Some(table_bytes)) = (facts.memory, facts.table_bytes) else {
         return Err(
             "the source of the blocks is unknown: the counters of the data device cannot be read from here. Give the memory of \
@@ -275,7 +252,10 @@ fn bound(work: &Work, jobs: u32, facts: &CacheFacts, [asked, read]: [f64; 2]) ->
         ));
     }
     let source = if counted <= GOOD_SHARE { DataSource::Device } else { DataSource::Bounded };
-    Ok(Bound { share: counted, source, detail })
+    out.set(column::CACHED_PCT_MAX, counted * 100.0);
+    out.details.push(Detail::DataSource(source));
+    out.notes.push(Note::CachedAtMost { bound: detail.clone() });
+    Ok(detail)
 }
 
 /// Rounded up.
@@ -290,10 +270,8 @@ pub(super) fn percent(share: f64) -> String {
 /// (1 − piece / table) of the mean chance; and it may meet a piece that another job reads at the same time. A cache may be
 /// compressed, so only what cannot be compressed counts.
 fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
-    let piece = match Access::new(work) {
-        Access::Random => 0.0,
-        Access::Sequential => work.workload.volume(&work.params).map_or(1.0, |v| v.share),
-    };
+    let volume = if is_sequential(work) { work.workload.volume(&work.params) } else { None };
+    let piece = volume.map_or(0.0, |v| v.share);
     let others = f64::from(jobs.saturating_sub(1)) * piece * 2.0;
     let share = (memory / (table * (1.0 - work.payload.compressibility)) + others) / (1.0 - piece);
     // Nothing incompressible, or the whole table in each transaction: no bound.
@@ -340,35 +318,31 @@ mod tests {
 
     #[test]
     fn the_thresholds_are_as_stated() {
-        for (share, source) in [
-            (1.0, DataSource::Device),
-            (0.9, DataSource::Device),
-            (0.899, DataSource::Lukewarm),
-            (0.1, DataSource::Lukewarm),
-            (0.099, DataSource::Cached),
-            (0.0, DataSource::Cached),
-        ] {
-            assert_eq!(source_by_share(share), source, "{share}");
-        }
-        assert_eq!(source_by_share(f64::NAN), DataSource::Lukewarm, "unknown is not the device");
+        let sources = [1.0, 0.9, 0.899, 0.1, 0.099, 0.0].map(source_by_share);
+        let [device, lukewarm, cached] = [DataSource::Device, DataSource::Lukewarm, DataSource::Cached];
+        assert_eq!(sources, [device, device, lukewarm, lukewarm, cached, cached]);
+        assert_eq!(source_by_share(f64::NAN), lukewarm, "unknown is not the device");
     }
 
     #[test]
     fn single_blocks_need_number_and_bytes_and_scans_bytes() {
         let database = [1000.0, 8_192_000.0];
-        let share = |device| device_share(database, device, Access::Random).unwrap();
-        assert_eq!(share([1000.0, 8_192_000.0]), 1.0);
-        assert_eq!(share([1300.0, 9_000_000.0]), 1.0, "others read, too");
-        assert_eq!(share([100.0, 13_000_000.0]), 0.1, "100 reads of 128 KiB are read-ahead");
-        assert_eq!(share([5000.0, 819_200.0]), 0.1, "many small reads of something else");
-        assert_eq!(share([0.0, 0.0]), 0.0);
-        // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
-        assert_eq!(device_share([10.0, 10_240.0], [9.0, 36_864.0], Access::Random), Some(0.9));
-        // Scans are compared by bytes.
-        let share = |device| device_share([1000.0, 8_192_000.0], device, Access::Sequential);
-        assert_eq!(share([63.0, 8_192_000.0]), Some(1.0));
-        assert_eq!(share([63.0, 4_096_000.0]), Some(0.5));
-        assert_eq!(device_share([0.0, 0.0], [5.0, 5.0], Access::Sequential), None);
+        for (database, device, is_sequential, share) in [
+            (database, [1000.0, 8_192_000.0], false, Some(1.0)),
+            // Others read, too.
+            (database, [1300.0, 9_000_000.0], false, Some(1.0)),
+            // 100 reads of 128 KiB are read-ahead, and many small reads of something else.
+            (database, [100.0, 13_000_000.0], false, Some(0.1)),
+            (database, [5000.0, 819_200.0], false, Some(0.1)),
+            (database, [0.0, 0.0], false, Some(0.0)),
+            // SQLite's 1 KiB pages take a page of 4 KiB each from the device.
+            ([10.0, 10_240.0], [9.0, 36_864.0], false, Some(0.9)),
+            (database, [63.0, 8_192_000.0], true, Some(1.0)),
+            (database, [63.0, 4_096_000.0], true, Some(0.5)),
+            ([0.0, 0.0], [5.0, 5.0], true, None),
+        ] {
+            assert_eq!(device_share(database, device, is_sequential), share, "{database:?} {device:?}");
+        }
         assert_eq!(beyond_own_cache(100.0, 5.0), Some(0.05));
         assert_eq!(beyond_own_cache(100.0, 190.0), Some(1.0), "an index and a table");
         assert_eq!(beyond_own_cache(0.0, 5.0), None);
@@ -383,25 +357,26 @@ mod tests {
         }
     }
 
-    fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> Result<Bound, String> {
+    fn judge(table_gib: u64, memory_gib: Option<u64>, read: f64) -> (Result<String, String>, Test) {
         let memory = memory_gib.map(|n| ServerMemory { bytes: n * GIB, source: "--server-memory" });
-        let work = work("STO-READ", table_gib * GIB, 0.0);
+        let (work, mut out) = (work("STO-READ", table_gib * GIB, 0.0), Test::default());
         let facts = CacheFacts { table_bytes: Some(table_gib * GIB), memory, ..CacheFacts::default() };
-        bound(&work, 4, &facts, [10_000.0, read])
+        (bounded(&mut out, &work, 4, &facts, [10_000.0, read]), out)
     }
 
     #[test]
     fn k_times_the_memory_is_one_kth_and_blocks_of_an_index_may_all_be_cached() {
-        for (table, read, share, source, [begin, part]) in [
-            (640, 9_900.0, 0.1, DataSource::Device, ["", "64.0 GiB (--server-memory)"]),
-            (256, 9_900.0, 0.25, DataSource::Bounded, ["", "64.0 GiB (--server-memory)"]),
-            (640, 20_000.0, 0.55, DataSource::Bounded, ["at most 10.0 % of the requested", "2.00 for"]),
+        for (table, read, pct, source, [begin, part]) in [
+            (640, 9_900.0, 10.0, DataSource::Device, ["", "64.0 GiB (--server-memory)"]),
+            (256, 9_900.0, 25.0, DataSource::Bounded, ["", "64.0 GiB (--server-memory)"]),
+            (640, 20_000.0, 55.0, DataSource::Bounded, ["at most 10.0 % of the requested", "2.00 for"]),
         ] {
-            let bound = judge(table, Some(64), read).unwrap();
-            assert!((bound.share - share).abs() < 1e-9 && bound.source == source, "{bound:?}");
-            assert!(bound.detail.starts_with(begin) && bound.detail.contains(part), "{bound:?}");
+            let (detail, out) = judge(table, Some(64), read);
+            let seen = out.figure(column::CACHED_PCT_MAX).unwrap();
+            assert!((seen - pct).abs() < 1e-7 && out.details == [Detail::DataSource(source)], "{out:?}");
+            assert!(detail.as_ref().is_ok_and(|text| text.starts_with(begin) && text.contains(part)), "{detail:?}");
         }
-        assert!(judge(640, Some(64), 8_900.0).is_ok(), "11 % are within the spread");
+        assert!(judge(640, Some(64), 8_900.0).0.is_ok(), "11 % are within the spread");
         for (table, memory, read, says) in [
             (100, Some(64), 9_900.0, ["--size 640GiB", "at most 64.0 %"]),
             (10, Some(64), 9_900.0, ["--size 640GiB"; 2]),
@@ -409,7 +384,7 @@ mod tests {
             // A cache that serves more than fits shows a wrong memory.
             (640, Some(64), 5_000.0, ["50.0 % were in the database's own cache, which is more"; 2]),
         ] {
-            let why = judge(table, memory, read).unwrap_err();
+            let why = judge(table, memory, read).0.unwrap_err();
             assert!(says.iter().all(|part| why.contains(part)), "{why}");
         }
     }

@@ -31,6 +31,10 @@ struct Writes {
     device: Option<f64>,
     /// Of these, by the database's log (lower bound).
     log: f64,
+    /// That must have been written to data files, of which at least `part` (0…1) in the window; `what` names them, with `{}` for the number.
+    expected: f64,
+    part: f64,
+    what: &'static str,
 }
 
 impl Writes {
@@ -41,22 +45,11 @@ impl Writes {
     }
 }
 
-/// Bytes per second that must have been written to data files.
-#[derive(Debug, Clone)]
-struct ExpectedWrites {
-    bytes: f64,
-    /// Minimum share of them.
-    part: f64,
-    /// Description, with `{}` for the number.
-    what: &'static str,
-}
-
 /// Checks that the database wrote the expected bytes in the window, and that its writes reached the device.
 pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, facts: &CacheFacts) {
     let (request, device) = (e.request, e.rates.data_disk.map(|disk| disk.write_mib_per_s * MIB));
-    let found = writes(out, request, w, device).and_then(|writes| Ok((writes, expected(out, request)?)));
-    let verdict = found.map_err(str::to_owned).and_then(|(writes, expected)| {
-        let detail = verdict(&writes, &expected, facts)?;
+    let verdict = writes(out, request, w, device).map_err(str::to_owned).and_then(|writes| {
+        let detail = verdict(&writes, facts)?;
         if device.is_some() {
             return Ok(detail);
         }
@@ -132,29 +125,20 @@ fn writes(figures: &Test, request: &Request, w: &Counters<'_>, device: Option<f6
     let redo = figures.figure(column::REDO_MIB_PER_S).map(|mib| mib * MIB);
     let log = if apart || device.is_none() { Some(0.0) } else { redo };
     let log = log.ok_or("log and data are on the same device, and the log's share of its writes is unknown")?;
-    let growth =
-        if request.target.facts().growth_is_written.is_some() { added(figures, request).unwrap_or(0.0) } else { 0.0 };
-    Ok(Writes { database, blocks, device, log }.without(growth))
-}
-
-fn expected(figures: &Test, request: &Request) -> Result<ExpectedWrites, &'static str> {
-    let certain_share = certain_share(figures, request.jobs);
-    if only_adds(&request.work) {
-        let bytes = added(figures, request).ok_or("the size of the new rows is unknown")? * certain_share;
-        return Ok(ExpectedWrites { bytes, part: MIN_DEVICE_SHARE, what: "the new rows are {} MiB/s" });
-    }
-    let block = request.target.facts().block_bytes.ok_or("the block size is unknown")? as f64;
-    let rows =
-        request.work.program.mean_rows_changed_per_tx() * figures.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
-    Ok(ExpectedWrites {
-        bytes: rows * certain_share * block,
-        part: MIN_WRITTEN_SHARE,
-        what: "the blocks changed are {} MiB/s",
-    })
+    let (added, certain) = (added(figures, request), certain_share(figures, request.jobs));
+    let (expected, part, what) = if only_adds(&request.work) {
+        (added.ok_or("the size of the new rows is unknown")?, MIN_DEVICE_SHARE, "the new rows are {} MiB/s")
+    } else {
+        let tps = figures.figure(column::COMMIT_THROUGHPUT_TPS).unwrap_or(0.0);
+        let rows = request.work.program.mean_rows_changed_per_tx() * tps;
+        (rows * block.ok_or("the block size is unknown")?, MIN_WRITTEN_SHARE, "the blocks changed are {} MiB/s")
+    };
+    let growth = if request.target.facts().growth_is_written.is_some() { added.unwrap_or(0.0) } else { 0.0 };
+    Ok(Writes { database, blocks, device, log, expected: expected * certain, part, what }.without(growth))
 }
 
 /// Whether all writes reached the data files and the device, with the figures.
-fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<String, String> {
+fn verdict(w: &Writes, facts: &CacheFacts) -> Result<String, String> {
     let mib = |bytes: f64| format!("{:.1}", bytes / MIB);
     let log = if w.log > 0.0 { format!(", {} of them its log", mib(w.log)) } else { String::new() };
     let device = w.device.map_or(String::new(), |device| {
@@ -164,12 +148,12 @@ fn verdict(w: &Writes, expected: &ExpectedWrites, facts: &CacheFacts) -> Result<
     let detail = format!(
         "{}, of which at least {:.0} % must be written in the window; the database wrote {} MiB/s of blocks to its \
         data files, {} MiB/s in total{device}",
-        expected.what.replace("{}", &mib(expected.bytes)),
-        expected.part * 100.0,
+        w.what.replace("{}", &mib(w.expected)),
+        w.part * 100.0,
         mib(w.blocks),
         mib(w.database),
     );
-    let must = expected.bytes * expected.part;
+    let must = w.expected * w.part;
     if w.blocks < must {
         let cache = facts.cache_bytes.map_or(String::new(), |bytes| format!(" ({})", format::bytes(bytes as f64)));
         return Err(format!(
@@ -218,12 +202,22 @@ mod tests {
     use super::*;
     use crate::server_memory::ServerMemory;
 
-    const GOOD: Writes = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, device: Some(85.0 * MIB), log: 30.0 * MIB };
+    const GOOD: Writes = Writes {
+        database: 50.0 * MIB,
+        blocks: 50.0 * MIB,
+        device: Some(85.0 * MIB),
+        log: 30.0 * MIB,
+        expected: 0.0,
+        part: 0.9,
+        what: "the new rows are {} MiB/s",
+    };
 
     /// The verdict if the workload must write so many MiB, of which it may miss a tenth.
     fn judge(w: Writes, mib: f64) -> Result<String, String> {
-        let expected = ExpectedWrites { bytes: mib * MIB, part: 0.9, what: "the new rows are {} MiB/s" };
-        verdict(&w, &expected, &CacheFacts { cache_bytes: Some(64 << 30), ..CacheFacts::default() })
+        verdict(
+            &Writes { expected: mib * MIB, ..w },
+            &CacheFacts { cache_bytes: Some(64 << 30), ..CacheFacts::default() },
+        )
     }
 
     #[test]
@@ -231,11 +225,11 @@ mod tests {
         let detail = judge(GOOD, 50.0).unwrap();
         assert!(detail.contains("50.0") && detail.contains("85.0") && detail.contains("30.0"), "{detail}");
         let log_only = Writes { device: Some(60.0 * MIB), log: 60.0 * MIB, ..GOOD };
-        let nothing = Writes { database: 0.0, blocks: 0.0, device: Some(30.0 * MIB), log: 30.0 * MIB };
+        let nothing = Writes { database: 0.0, blocks: 0.0, device: Some(30.0 * MIB), ..GOOD };
         let doubled = Writes { database: 50.0 * MIB, blocks: 25.0 * MIB, ..GOOD };
-        let less = Writes { database: 37.0 * MIB, blocks: 37.0 * MIB, device: Some(64.0 * MIB), log: 30.0 * MIB };
+        let less = Writes { database: 37.0 * MIB, blocks: 37.0 * MIB, device: Some(64.0 * MIB), ..GOOD };
         // The database counts blocks twice, when it extends a file and when it writes; the device writes each once.
-        let counted = Writes { database: 100.0 * MIB, blocks: 100.0 * MIB, device: Some(52.0 * MIB), log: 0.0 };
+        let counted = Writes { database: 100.0 * MIB, blocks: 100.0 * MIB, device: Some(52.0 * MIB), log: 0.0, ..GOOD };
         let extended = Writes { database: 50.0 * MIB, blocks: 50.0 * MIB, ..counted };
         for (writes, mib, refused) in [
             // The device wrote only the log, but more bytes than the data files need.

@@ -22,7 +22,6 @@ pub(crate) fn links(e: &Evidence<'_>, test: &mut Test) {
     test.check(CheckId::AgentsNetwork, network(&e.measured.elsewhere.processes));
 }
 
-/// All agents must have counted, and their windows must be the common one.
 fn common_window(agents: &[AgentFigures]) -> Option<Verdict> {
     let n = agents.iter().filter(|agent| agent.failed.is_some()).count();
     if n > 0 {
@@ -46,7 +45,6 @@ fn common_window(agents: &[AgentFigures]) -> Option<Verdict> {
     Some(require(skew(worst) <= MOST_START_SKEW_MS, detail))
 }
 
-/// No agent's network may be the bottleneck.
 fn network(agents: &[AgentFigures]) -> Option<Verdict> {
     let used: Vec<(&AgentFigures, &LinkUse)> = agents.iter().filter_map(|a| Some((a, a.network.as_ref()?))).collect();
     let said = |(agent, link): &(&AgentFigures, &LinkUse)| {
@@ -74,7 +72,6 @@ fn network(agents: &[AgentFigures]) -> Option<Verdict> {
     })
 }
 
-/// Sum of a figure over the agents of each machine.
 fn by_machine<'a>(agents: &'a [AgentFigures], of: impl Fn(&[&'a AgentFigures]) -> Option<f64>) -> Vec<(String, f64)> {
     let mut machines: BTreeMap<(&str, &str), Vec<&AgentFigures>> = BTreeMap::new();
     for agent in agents {

@@ -79,39 +79,40 @@ mod tests {
 
     use super::*;
 
-    /// Outcome for 8 jobs that commit 1000 times a second with 2 MiB/s of redo and `syncs`, in `done` transactions.
-    fn outcome(mib: Option<f64>, writes: f64, syncs: Option<f64>, done: f64, options: &str) -> Outcome {
+    #[test]
+    fn redo_that_does_not_reach_the_device_is_refused_and_what_is_unknown_proves_nothing() {
+        use Outcome::{Failed, NotMade, Passed};
         let lat1 = find("LGWR-LAT1").unwrap();
         let program = lat1.make(&lat1.params(&BTreeMap::new()).unwrap());
-        let mut figures = crate::testing::figures(&[
-            (column::DEVICE_WRITES_PER_S, writes),
-            (column::REDO_MIB_PER_S, 2.0),
-            (column::COMMITS, done),
-            (column::COMMIT_THROUGHPUT_TPS, 1000.0),
-        ]);
-        figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
-        figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
-        let log = Storage { mount_options: options.into(), ..Storage::default() };
-        check_writes(&program, 8, &figures, Some(&log), false).unwrap_or_else(|why| why).outcome
-    }
-
-    #[test]
-    fn redo_that_does_not_reach_the_device_is_refused() {
-        let of = |mib, writes| outcome(Some(mib), writes, Some(900.0), 1e4, "rw");
-        assert_eq!(of(4.0, 950.0), Outcome::Passed);
-        assert_eq!(of(1.1, 460.0), Outcome::Passed, "space for transactions that cross the window start or end");
-        assert_eq!(of(0.0, 0.0), Outcome::Failed);
-        assert_eq!(of(0.9, 900.0), Outcome::Failed);
-        assert_eq!(of(3.0, 30.0), Outcome::Failed, "the kernel wrote it back later, in large pieces");
-        let uncounted = |writes| outcome(Some(3.0), writes, None, 1e4, "rw");
-        assert_eq!((uncounted(100.0), uncounted(30.0)), (Outcome::Passed, Outcome::Failed), "1000 / 8 syncs at least");
-    }
-
-    #[test]
-    fn what_is_unknown_proves_nothing() {
-        assert_eq!(outcome(None, 0.0, Some(900.0), 1e4, "rw"), Outcome::NotMade);
-        assert_eq!(outcome(Some(0.0), 0.0, Some(900.0), 1e4, "rw,compress=zstd:3"), Outcome::NotMade);
-        assert_eq!(outcome(Some(0.0), 0.0, Some(900.0), 1e4, "rw,dax=always"), Outcome::NotMade);
-        assert_eq!(outcome(Some(0.0), 0.0, Some(900.0), 10.0, "rw"), Outcome::NotMade, "one transaction a job");
+        // Of 8 jobs that commit 1000 times a second with 2 MiB/s of redo: MiB and writes per second of the device, syncs, transactions.
+        for (mib, writes, syncs, done, options, outcome) in [
+            (Some(4.0), 950.0, Some(900.0), 1e4, "rw", Passed),
+            // Space for transactions that cross the window start or end.
+            (Some(1.1), 460.0, Some(900.0), 1e4, "rw", Passed),
+            (Some(0.0), 0.0, Some(900.0), 1e4, "rw", Failed),
+            (Some(0.9), 900.0, Some(900.0), 1e4, "rw", Failed),
+            // The kernel wrote it back later, in large pieces.
+            (Some(3.0), 30.0, Some(900.0), 1e4, "rw", Failed),
+            // 1000 / 8 syncs at least.
+            (Some(3.0), 100.0, None, 1e4, "rw", Passed),
+            (Some(3.0), 30.0, None, 1e4, "rw", Failed),
+            (None, 0.0, Some(900.0), 1e4, "rw", NotMade),
+            (Some(0.0), 0.0, Some(900.0), 1e4, "rw,compress=zstd:3", NotMade),
+            (Some(0.0), 0.0, Some(900.0), 1e4, "rw,dax=always", NotMade),
+            // One transaction a job.
+            (Some(0.0), 0.0, Some(900.0), 10.0, "rw", NotMade),
+        ] {
+            let mut figures = crate::testing::figures(&[
+                (column::DEVICE_WRITES_PER_S, writes),
+                (column::REDO_MIB_PER_S, 2.0),
+                (column::COMMITS, done),
+                (column::COMMIT_THROUGHPUT_TPS, 1000.0),
+            ]);
+            figures.set_or_absent(column::DEVICE_WRITE_MIB_PER_S, mib, "unknown");
+            figures.set_or_absent(column::REDO_SYNC_WRITES_PER_S, syncs, "not counted");
+            let log = Storage { mount_options: options.into(), ..Storage::default() };
+            let verdict = check_writes(&program, 8, &figures, Some(&log), false).unwrap_or_else(|why| why);
+            assert_eq!(verdict.outcome, outcome, "{mib:?} {writes} {syncs:?} {done} {options}");
+        }
     }
 }

@@ -8,7 +8,6 @@ use loadline_model::manifest::TargetInfo;
 
 use crate::test::{Verdict, failed, not_made, passed};
 
-/// No setting may change in a test.
 pub(crate) fn unchanged(before: &TargetInfo, after: &Result<TargetInfo, TargetError>) -> Verdict {
     match after.as_ref().map(|after| changes(before, after)) {
         Err(e) => not_made(format!("the settings could not be read after the test: {e}")),

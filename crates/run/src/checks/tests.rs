@@ -12,10 +12,6 @@ use crate::figures::populations::TimeShares;
 use crate::steps::CHECKS;
 use crate::testing::{self, Case, SECOND, jobs, snapshot};
 
-fn back_to_back(tx_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
-    each(tx_ns, 0)
-}
-
 /// Transactions of `tx_ns`, each followed by `outside_ns`.
 fn each(tx_ns: u64, outside_ns: u64) -> impl Fn(&Schedule, &mut Books<'_>) {
     move |schedule, books| {
@@ -33,7 +29,7 @@ fn lat1() -> Work {
 
 /// A sound test of `n` jobs with transactions of `tx_ns`, three changed rows and 1500 bytes of redo.
 fn case(n: u32, tx_ns: u64) -> Case {
-    lat1_case(n, back_to_back(tx_ns))
+    lat1_case(n, each(tx_ns, 0))
 }
 
 fn lat1_case(n: u32, one: impl Fn(&Schedule, &mut Books<'_>)) -> Case {
@@ -134,7 +130,7 @@ fn redo_is_as_defined_but_for_what_was_read_late() {
         said(&case)
     };
     assert!(imaged(2900.0).contains("wrote 0.50 images") && !imaged(1500.0).contains("images"));
-    let other = testing::case(Work::from_catalogue("TP-LOOKUP", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+    let other = testing::case(Work::from_catalogue("TP-LOOKUP", &[]).unwrap(), jobs(4, each(3_000_000, 0)));
     assert_eq!(outcome(&other, CheckId::RedoSize), Outcome::NotMade);
 }
 
@@ -143,7 +139,7 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
     let read = |per_tx: f64, ours: Option<f64>| {
         let work = Work::from_catalogue("DA-SCAN", &[]).unwrap();
         let rows = work.workload.volume(&work.params).unwrap().rows;
-        let mut case = testing::case(work, jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(work, jobs(4, each(3_000_000, 0)));
         let n = case.measured.merged.transaction.count() as f64;
         case.count(counter::ROWS_READ, rows * per_tx * n);
         if let Some(ours) = ours {
@@ -160,20 +156,20 @@ fn queries_read_their_rows_and_read_only_scripts_change_none() {
     let text = "code = \"READ-ONLY\"\nsummary = \"reads\"\n[[script]]\nname = \"s\"\ntext = \"SELECT 1;\"\n";
     let scripts = read_file("read-only.toml", text).unwrap();
     let noted = |rows| {
-        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, each(3_000_000, 0)));
         case.count(counter::ROWS_CHANGED, rows);
         outcome(&case, CheckId::ReadOnly)
     };
     assert_eq!([noted(1.0), noted(0.0)], [Outcome::Noted, Outcome::Passed]);
     let sending = |statements| {
-        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(Work::with(Arc::clone(&scripts), &[]).unwrap(), jobs(4, each(3_000_000, 0)));
         case.measured.merged.scripted = Some(Scripted { statements, ..Scripted::default() });
         outcome(&case, CheckId::WorkEvidence)
     };
     assert_eq!([sending(0) == Outcome::Failed, sending(9) == Outcome::Failed], [true, false]);
     // Counted a fifth of the window late: as many more may have been changed, and no more.
     let changed_rows = |more: f64| {
-        let mut case = testing::case(Work::from_catalogue("DBWR-THR", &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(Work::from_catalogue("DBWR-THR", &[]).unwrap(), jobs(4, each(3_000_000, 0)));
         let rows =
             case.measured.merged.transaction.count() as f64 * case.request.work.program.rows_changed_per_tx() as f64;
         case.count(counter::ROWS_CHANGED, rows * (1.0 + more));
@@ -408,7 +404,7 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
                 [[statement]]\nname = \"change\"\nsql = \"UPDATE {t} SET id = :n\"\neffect = { change = 16 }\n";
     let workload = read_file("mix.toml", text).unwrap();
     let mix = |off: i64, syncs_share: f64| {
-        let mut case = testing::case(Work::with(Arc::clone(&workload), &[]).unwrap(), jobs(4, back_to_back(3_000_000)));
+        let mut case = testing::case(Work::with(Arc::clone(&workload), &[]).unwrap(), jobs(4, each(3_000_000, 0)));
         let (n, rows) = (case.measured.merged.transaction.count() as f64, case.measured.merged.total as i64 / 2 * 16);
         case.measured.merged.rows_changed = rows as u64;
         case.measured.merged.kinds = vec![case.measured.merged.transaction.clone()];

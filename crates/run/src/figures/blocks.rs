@@ -6,7 +6,7 @@ use loadline_model::{Column, Note, column};
 use loadline_workload::{Commit, Instrument};
 
 use super::counters::Counters;
-use super::volume::{Access, is_one_read, only_adds};
+use super::volume::{is_one_read, is_sequential, only_adds};
 use super::{KIB, MIB};
 use crate::evidence::Evidence;
 use crate::test::Test;
@@ -46,7 +46,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     }
 }
 
-/// Rates of counters.
 fn rates(e: &Evidence<'_>, out: &mut Test) {
     let (counters, why) = (e.counters.as_ref().ok(), e.missing(NOT_PROVIDED));
     let mut set = |id, value| out.set_or_fallback(id, value, &why);
@@ -57,7 +56,7 @@ fn rates(e: &Evidence<'_>, out: &mut Test) {
     set(column::BLOCK_GETS_PER_S, rate(counter::BLOCK_GETS));
     set(column::BLOCK_READS_PER_S, rate(counter::BLOCK_READS));
     set(column::READ_MIB_PER_S, rate(counter::READ_BYTES).map(|b| b / MIB));
-    let reads = counters.and_then(|w| w.reads(Access::new(e.work())).map(|n| n / w.seconds));
+    let reads = counters.and_then(|w| w.reads(is_sequential(e.work())).map(|n| n / w.seconds));
     set(column::IO_PER_S, reads.zip(rate(counter::WRITE_CALLS)).map(|(reads, writes)| reads + writes));
     set(column::PHYSICAL_WRITES_PER_S, rate(counter::WRITE_CALLS));
     set(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, rate(counter::BLOCK_WRITES));
@@ -88,7 +87,7 @@ fn per_transaction(e: &Evidence<'_>, out: &mut Test) {
 fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
     const SPREAD: [&Column; 3] = [column::READ_TIME_US_P50, column::READ_TIME_US_P99, column::READS_WITHIN_512US_PCT];
     let time = w.grown(counter::READ_NS);
-    let reads = w.reads(Access::new(e.work())).filter(|n| *n > 0.0);
+    let reads = w.reads(is_sequential(e.work())).filter(|n| *n > 0.0);
     let counted = time.zip(reads).map(|(ns, n)| ns / n);
     let mean = counted.filter(|ns| *ns >= LEAST_IO_NS).map(|ns| ns / 1e3);
     let (transactions, tps) = (&e.merged().transaction, e.tps());

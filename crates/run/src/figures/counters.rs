@@ -4,8 +4,6 @@ use loadline_load::{Measured, Request};
 use loadline_model::snapshot::counter;
 use loadline_model::{Driver, JobLoad, Snapshot};
 
-use super::volume::Access;
-
 /// Transactions that the jobs completed between two snapshots, by their own count.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Completed {
@@ -39,10 +37,6 @@ pub(crate) struct Counters<'a> {
 }
 
 impl<'a> Counters<'a> {
-    /// Counters of a test.
-    ///
-    /// # Errors
-    /// Why they could not be read.
     pub(crate) fn new(request: &Request, measured: &'a Measured) -> Result<Counters<'a>, String> {
         let readings = &measured.readings;
         let both = |a: &'a Result<Snapshot, String>, b: &'a Result<Snapshot, String>| match (a, b) {
@@ -147,8 +141,8 @@ impl<'a> Counters<'a> {
     }
 
     /// Reads of data files. Those of single blocks are as many as the blocks.
-    pub(crate) fn reads(&self, access: Access) -> Option<f64> {
-        if access == Access::Random { self.most_reads() } else { self.grown(counter::READ_CALLS) }
+    pub(crate) fn reads(&self, is_sequential: bool) -> Option<f64> {
+        if is_sequential { self.grown(counter::READ_CALLS) } else { self.most_reads() }
     }
 
     /// Growth of a counter that changes continuously.
@@ -157,7 +151,6 @@ impl<'a> Counters<'a> {
         open.delta(close, name)
     }
 
-    /// Growth on time, per second.
     pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
         let [open, close] = self.on_time;
         self.grown_on_time(name).map(|d| d / open.seconds_until(close))
@@ -180,31 +173,27 @@ mod tests {
 
     #[test]
     fn the_jobs_count_is_that_of_the_snapshots() {
-        let of = |open: &Snapshot, close: &Snapshot| {
-            let on_time = on_time(open, close);
-            let (other, seconds) = (snapshot(0, None), 1.0);
-            let published = Counters { open: &other, seconds, ..on_time };
-            let load = |think_s| JobLoad { think_s, ..JobLoad::default() };
-            let grew_with = |load: &JobLoad, counters: Counters<'_>, off_s, driver| {
-                Counters { off_s, ..counters }.grew_outside_s(driver, load)
-            };
-            let grew = |counters, off_s, driver| grew_with(&load(None), counters, off_s, driver);
-            let [client, inside] = [Driver::Client, Driver::Database];
-            assert_eq!([grew(on_time, 0.3, client), grew(published, 0.3, client)], [0.3, 0.0]);
-            assert_eq!([grew(published, 0.3, inside), grew(published, 1.3, client)], [0.3, 1.3]);
-            assert_eq!(grew_with(&load(Some(2.0)), published, 0.3, client), 0.3);
-            let renewed = JobLoad { reconnect_every: Some(5), ..JobLoad::default() };
-            assert_eq!(grew_with(&renewed, published, 0.3, client), 0.3);
-            let all = Counters { whole: Some(1000.0), ..published };
-            assert_eq!(all.completed(), Some(Completed { count: 1000.0, uncertain: 0.0 }));
-            assert_eq!((published.completed(), published.completed_on_time()), (None, on_time.completed_on_time()));
-            on_time.completed()
-        };
-        let (open, close) = (snapshot(1, Some((100.0, 104.0))), snapshot(2, Some((900.0, 902.0))));
-        assert_eq!(of(&open, &close), Some(Completed { count: 799.0, uncertain: 3.0 }));
-        assert_eq!(of(&open, &snapshot(2, None)), None);
-        let exact = |close: &Snapshot| on_time(&open, close).exact_on_time();
-        assert_eq!((exact(&close), exact(&snapshot(2, Some((900.0, 1200.0))))), (of(&open, &close), None));
+        let [open, close] = [snapshot(1, Some((100.0, 104.0))), snapshot(2, Some((900.0, 902.0)))];
+        let [other, vague] = [snapshot(0, None), snapshot(2, Some((900.0, 1200.0)))];
+        let (both, done) = (on_time(&open, &close), Some(Completed { count: 799.0, uncertain: 3.0 }));
+        let published = Counters { open: &other, ..both };
+        let all = Counters { whole: Some(1000.0), ..published };
+        assert_eq!((both.completed(), both.exact_on_time()), (done, done));
+        assert_eq!((published.completed(), published.completed_on_time()), (None, done));
+        assert_eq!(all.completed(), Some(Completed { count: 1000.0, uncertain: 0.0 }));
+        assert_eq!((on_time(&open, &other).completed(), on_time(&open, &vague).exact_on_time()), (None, None));
+        let [thinking, renewed] = [(Some(2.0), None), (None, Some(5))];
+        for (counters, off_s, driver, (think_s, reconnect_every), grew_s) in [
+            (both, 0.3, Driver::Client, (None, None), 0.3),
+            (published, 0.3, Driver::Client, (None, None), 0.0),
+            (published, 0.3, Driver::Database, (None, None), 0.3),
+            (published, 1.3, Driver::Client, (None, None), 1.3),
+            (published, 0.3, Driver::Client, thinking, 0.3),
+            (published, 0.3, Driver::Client, renewed, 0.3),
+        ] {
+            let load = JobLoad { think_s, reconnect_every, ..JobLoad::default() };
+            assert_eq!(Counters { off_s, ..counters }.grew_outside_s(driver, &load), grew_s, "{driver} {load:?}");
+        }
     }
 
     #[test]

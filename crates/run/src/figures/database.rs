@@ -12,7 +12,6 @@ use crate::test::Test;
 
 const NOT_PROVIDED: &str = "the target did not provide the counter at window start and window end";
 
-/// Redo, commits and their ratios.
 pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     const FLASH: &Column = column::FLASH_CACHE_WRITE_PCT;
     let tps = e.tps();

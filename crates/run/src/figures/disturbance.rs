@@ -178,7 +178,6 @@ fn left_out(used: &Used, seconds: f64) -> Option<Note> {
     Some(Note::OtherIoUnread { process: name.clone(), cpu_pct: 100.0 * used.io_unread_s / seconds })
 }
 
-/// Limits of loadline's and the database's CPUs.
 pub(crate) fn confined(out: &mut Test, request: &Request, [a, b]: &[Surroundings; 2]) {
     let online = b.cpus.len();
     let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {
@@ -266,7 +265,6 @@ mod tests {
         shares.into_iter().flatten().next().map(|pct| (pct * 1e9).round() / 1e9)
     }
 
-    /// `other_cpu_pct` and `unknown_cpu_pct`.
     fn shares_of(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> [Option<f64>; 2] {
         let [a, mut b] = readings(busy);
         let [loadline, server] = [Some(allowed), of_server]

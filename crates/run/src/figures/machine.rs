@@ -36,7 +36,6 @@ pub(crate) fn rates(out: &mut Test, rates: &Rates) {
     }
 }
 
-/// Figures of the loadline process.
 pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
     const BOTH: [&Column; 2] = [column::CLIENT_CPU_US_PER_TX, column::CLIENT_CPU_PCT];
     let (request, measured) = (e.request, e.measured);

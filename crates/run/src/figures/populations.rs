@@ -104,7 +104,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     }
 }
 
-/// Sets the figures of a rate that was found for the objective.
 pub(crate) fn found_rate(found: FoundRate, objective: RateObjective, test: &mut Test) {
     let [ms, pct] = objective.figures();
     let figures = [found.low, found.high, LOOKS as f64, ms, pct];
@@ -127,7 +126,7 @@ fn times(all: &Latencies) -> Option<[f64; 3]> {
 /// Names and weights of the kinds of transactions: scripts of a mix, or arms of the program's choice; none if all are of one kind.
 fn kinds(work: &Work) -> Vec<(&str, i64)> {
     let all = match &work.workload.scripts {
-        Some(scripts) => scripts.mix.scripts().collect(),
+        Some(mix) => mix.scripts().collect(),
         None => work.program.kinds(),
     };
     if all.len() > 1 { all } else { Vec::new() }

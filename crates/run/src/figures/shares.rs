@@ -65,7 +65,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     }
 }
 
-/// CPU time of tasks, and their waits for a CPU.
 fn cpu(out: &mut Test, columns: [&Column; 2], [open, close]: [Option<TaskTimes>; 2], jobs: f64, why: &str) {
     match open.zip(close).and_then(|(a, b)| parts(a, b, jobs)) {
         Some(parts) => columns.into_iter().zip(parts).for_each(|(id, part)| out.set(id, part * 100.0)),
@@ -144,18 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_are_no_share() {
-        let mut waits = WaitProfile { samples: 4, ..WaitProfile::default() };
-        waits.sessions.insert("Lock:tuple".to_owned(), 6);
-        waits.sessions.insert("CPU".to_owned(), 2);
-        let locks = Events::from(["Lock:*"]);
-        assert_eq!(sessions(&waits, |event| locks.has(event)), None);
-        waits.samples = 5;
-        assert_eq!(sessions(&waits, |event| locks.has(event)), Some(1.2));
-    }
-
-    #[test]
-    fn new_files_of_the_log_are_noted() {
+    fn new_files_of_the_log_are_noted_if_samples_suffice() {
         let mut waits = WaitProfile { samples: 100, ..WaitProfile::default() };
         let events = Events::from(["IO:WALInitSync", "IO:WALInitWrite"]);
         let mut of = |event: &str, n: u64| {
@@ -166,5 +154,7 @@ mod tests {
         assert_eq!(of("IO:WALInitSync", 4), None, "1 %");
         let Some(Note::NewLogFiles { pct }) = of("IO:WALInitWrite", 16) else { panic!("5 %") };
         assert!((pct - 5.0).abs() < 1e-9, "{pct}");
+        waits.samples = MIN_SAMPLES - 1;
+        assert_eq!(new_log_files(&waits, &events, 4.0), None);
     }
 }

@@ -154,7 +154,6 @@ fn class(events: &WaitEvents, event: &str) -> WaitClass {
 /// Samples of events, within slow transactions and others.
 type EventSamples<'a> = BTreeMap<&'a String, [u64; 2]>;
 
-/// Samples by class, and by event if it has no class.
 fn by_class(events: EventSamples<'_>, class: impl Fn(&str) -> WaitClass) -> Vec<SlowWait> {
     let mut events: Vec<(&String, [u64; 2])> = events.into_iter().collect();
     events.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));

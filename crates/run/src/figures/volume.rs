@@ -9,20 +9,9 @@ use super::{MIB, NONE_COMPLETED, no_commit};
 use crate::evidence::Evidence;
 use crate::test::Test;
 
-/// Access pattern of a workload's transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Single blocks at random.
-    Random,
-    /// Sequential: the device reads several adjacent blocks at once.
-    Sequential,
-}
-
-impl Access {
-    pub(crate) fn new(work: &Work) -> Access {
-        let volume = work.workload.volume(&work.params);
-        if volume.is_some_and(|v| v.share > 0.0) { Access::Sequential } else { Access::Random }
-    }
+/// Whether transactions read adjacent blocks, several of which the device reads at once, and not single ones at random.
+pub(crate) fn is_sequential(work: &Work) -> bool {
+    work.workload.volume(&work.params).is_some_and(|volume| volume.share > 0.0)
 }
 
 /// Whether a transaction is a single query for one row.

@@ -23,7 +23,7 @@ use crate::checks::blocks_written::{data_written, rows_changed};
 use crate::evidence::{Evidence, table_bytes};
 use crate::figures::MIB;
 use crate::figures::counters::Counters;
-use crate::figures::volume::Access;
+use crate::figures::volume::is_sequential;
 use crate::test::Test;
 
 const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
@@ -143,20 +143,17 @@ impl Device {
 
 /// Treatment of the data files, and how often. `table_bytes`: size of the tables read.
 fn kept(work: &Work, table_bytes: Option<u64>, jobs: u32) -> (Keep, Duration) {
-    match (work.program.reads(), Access::new(work)) {
-        (false, _) => (Keep::Written, PAUSE),
-        (true, Access::Random) => (Keep::Out, PAUSE),
-        (true, Access::Sequential) => {
-            let most = table_bytes.map_or(u64::MAX, |bytes| bytes / SCAN_PARTS);
-            if most < READ_AHEAD {
-                // What is read ahead would be a large part of the table, from which other scans read as from a cache. So it
-                // is dropped, used or not: the proof that blocks come from the device is worth more than their rate.
-                let pause = most * SCAN_PARTS / 10 / (FAST_SCAN / 1000);
-                return (Keep::Out, Duration::from_millis(pause).max(PAUSE));
-            }
-            (Keep::OutOnceUsed { new_bytes: (u64::from(jobs) * READ_AHEAD).min(most) }, SCAN_PAUSE)
-        }
+    if !work.program.reads() || !is_sequential(work) {
+        return (if work.program.reads() { Keep::Out } else { Keep::Written }, PAUSE);
     }
+    let most = table_bytes.map_or(u64::MAX, |bytes| bytes / SCAN_PARTS);
+    if most < READ_AHEAD {
+        // What is read ahead would be a large part of the table, from which other scans read as from a cache. So it
+        // is dropped, used or not: the proof that blocks come from the device is worth more than their rate.
+        let pause = most * SCAN_PARTS / 10 / (FAST_SCAN / 1000);
+        return (Keep::Out, Duration::from_millis(pause).max(PAUSE));
+    }
+    (Keep::OutOnceUsed { new_bytes: (u64::from(jobs) * READ_AHEAD).min(most) }, SCAN_PAUSE)
 }
 
 /// Whether the source of blocks read, and the destination of blocks written, must be proved. If a workload reads only
@@ -184,11 +181,10 @@ fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<Disk
     }
     let ratio = device.read_mib_per_s * MIB / (bytes / w.seconds);
     out.set(READ_SHARE, ratio * 100.0);
-    if ratio > MAX_READ_RATIO && Access::new(work) == Access::Sequential {
-        out.notes.push(Note::DeviceReadMore { ratio });
-    }
     let more = device.reads_per_s / (calls / w.seconds);
-    if more > MAX_READ_RATIO && Access::new(work) == Access::Random {
+    if is_sequential(work) && ratio > MAX_READ_RATIO {
+        out.notes.push(Note::DeviceReadMore { ratio });
+    } else if !is_sequential(work) && more > MAX_READ_RATIO {
         out.notes.push(Note::DeviceReadOften { ratio: more });
     }
 }

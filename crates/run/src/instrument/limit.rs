@@ -19,7 +19,6 @@ pub(super) const KIND: Kind = Kind {
 /// Noise of two equal measurements.
 const BEATEN: f64 = 1.05;
 
-/// The lowest of several limits is the limit.
 struct Limits {
     parts: Vec<Measured>,
     /// The lowest, with the limits of a database on another machine that are unknown; or why there is none.

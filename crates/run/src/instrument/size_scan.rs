@@ -87,7 +87,8 @@ struct Sample {
     commit_ns: u64,
 }
 
-struct ScanSession {
+struct ScanSession<'a> {
+    request: &'a Request,
     session: Box<dyn ClientSession>,
     observer: Box<dyn Observer>,
     node: usize,
@@ -97,10 +98,11 @@ struct ScanSession {
     row_ns: f64,
 }
 
-impl ScanSession {
-    fn open(request: &Request) -> Result<ScanSession, TestError> {
+impl ScanSession<'_> {
+    fn open(request: &Request) -> Result<ScanSession<'_>, TestError> {
         let (target, work) = (&request.target, request.work.as_ref());
         Ok(ScanSession {
+            request,
             session: target.client_session(work, 0)?,
             observer: target.observer()?,
             node: work.node(0, target.facts().nodes as usize),
@@ -112,13 +114,13 @@ impl ScanSession {
 
     /// Changes each of its `own` rows: the first change of a page after a checkpoint logs the whole page. Then again, and returns the
     /// redo of a row, bytes.
-    fn warm_up(&mut self, request: &Request, stream: &mut Stream, own: u64) -> Result<f64, TestError> {
-        let (per_tx, mut redo) = (request.work.program.rows_per_tx().max(1), 0.0);
+    fn warm_up(&mut self, stream: &mut Stream, own: u64) -> Result<f64, TestError> {
+        let (per_tx, mut redo) = (self.request.work.program.rows_per_tx().max(1), 0.0);
         for _ in 0..2 {
             let before = self.redo()?;
             for _ in 0..own.div_ceil(per_tx) {
-                go_on(request)?;
-                self.transaction(request, stream, per_tx, 0.0)?;
+                self.go_on()?;
+                self.transaction(stream, per_tx, 0.0)?;
             }
             redo = self.redo()? - before;
         }
@@ -129,23 +131,22 @@ impl ScanSession {
     /// at the `sequence` where the last one ended, so that every update changes its row.
     fn rounds(
         &mut self,
-        request: &Request,
         samples: u64,
         mut streams: Vec<(u64, f64, Stream)>,
         mut sequence: u64,
         mut tick: impl FnMut(u64, u64),
     ) -> Result<Vec<Vec<Sample>>, TestError> {
         let mut seen: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
-        let (sizes, mut random) = (streams.len() as u64, Random::new(request.work.draws));
+        let (sizes, mut random) = (streams.len() as u64, Random::new(self.request.work.draws));
         let mut order: Vec<usize> = (0..streams.len()).collect();
         for round in 0..samples {
             random.shuffle(&mut order);
             for (done, i) in (1..).zip(order.iter().copied()) {
-                go_on(request)?;
+                self.go_on()?;
                 let Some(((rows, idle_s, stream), of_size)) = streams.get_mut(i).zip(seen.get_mut(i)) else { continue };
                 let redo = self.redo()?;
                 stream.sequence = sequence;
-                let (write_ns, commit_ns) = self.transaction(request, stream, *rows, *idle_s)?;
+                let (write_ns, commit_ns) = self.transaction(stream, *rows, *idle_s)?;
                 sequence = stream.sequence;
                 let redo_bytes = self.redo()? - redo;
                 of_size.push(Sample { redo_bytes, idle_s: *idle_s, write_ns, commit_ns });
@@ -156,13 +157,7 @@ impl ScanSession {
     }
 
     /// Runs one transaction, which is idle before its commit. Returns the time until then and the time of its commit, ns.
-    fn transaction(
-        &mut self,
-        request: &Request,
-        stream: &mut Stream,
-        rows: u64,
-        idle_s: f64,
-    ) -> Result<(u64, u64), TargetError> {
+    fn transaction(&mut self, stream: &mut Stream, rows: u64, idle_s: f64) -> Result<(u64, u64), TargetError> {
         let start = now_ns();
         self.session.begin()?;
         stream.transaction(&mut Paced {
@@ -173,7 +168,7 @@ impl ScanSession {
         })?;
         let written = now_ns();
         let until = written + (idle_s * 1e9) as u64;
-        while now_ns() < until && go_on(request).is_ok() {
+        while now_ns() < until && self.go_on().is_ok() {
             std::thread::sleep(Duration::from_nanos(until.saturating_sub(now_ns())).min(MOST_ASLEEP));
         }
         let commit = now_ns();
@@ -182,6 +177,11 @@ impl ScanSession {
         self.committed += 1;
         self.rows += rows;
         Ok((written - start, end - commit))
+    }
+
+    /// An error if the user wants to stop.
+    fn go_on(&self) -> Result<(), TestError> {
+        if self.request.interrupted.load(Ordering::Relaxed) { Err(TestError::Interrupted) } else { Ok(()) }
     }
 
     fn counters(&mut self) -> Result<Snapshot, TargetError> {
@@ -207,15 +207,7 @@ impl ScanSession {
     }
 }
 
-/// An error if the user wants to stop.
-fn go_on(request: &Request) -> Result<(), TestError> {
-    if request.interrupted.load(Ordering::Relaxed) { Err(TestError::Interrupted) } else { Ok(()) }
-}
-
 /// Runs the scan over sizes, or over `idle_s` if there are any. Calls `tick` with the number of samples done and the total.
-///
-/// # Errors
-/// [`TestError`]; there are no results then.
 pub(crate) fn scan(
     request: &Request,
     spec: &SizeScan,
@@ -230,7 +222,7 @@ pub(crate) fn scan(
     let started_ns = now_ns();
     let own = work.workload.tables.first().map_or(0, |t| t.batch_rows(&work.params));
     let mut stream = work.stream(0)?;
-    let bytes_per_row = session.warm_up(request, &mut stream, own)?;
+    let bytes_per_row = session.warm_up(&mut stream, own)?;
     let pace = work.params.get(&spec.pace_mib) as f64 * 1024.0 * 1024.0;
     if pace > 0.0 {
         session.row_ns = bytes_per_row / pace * 1e9;
@@ -246,7 +238,7 @@ pub(crate) fn scan(
     let before = session.counters()?;
     let around_open = Surroundings::read(&server);
     let open_ns = now_ns();
-    let seen = session.rounds(request, samples, streams, stream.sequence, tick)?;
+    let seen = session.rounds(samples, streams, stream.sequence, tick)?;
     let elapsed_ns = now_ns() - open_ns;
     let readings = [around_open, Surroundings::read(&server)];
     let after = session.counters()?;

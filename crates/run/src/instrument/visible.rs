@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 const LINGER_NS: u64 = 1_000_000_000;
 /// If a larger share of the batches is not seen, the 99th percentile is invalid.
 const MAX_UNSEEN_SHARE: f64 = 0.01;
-/// The job whose node it reads on: the first job, which makes the rows.
+/// The job whose node it reads on: the only one, which makes the rows. Jobs are assigned to nodes in turn.
 const READER_JOB: u32 = 0;
 
 #[derive(Debug, Clone, Default)]
@@ -66,7 +66,7 @@ impl Instrument for Visibility {
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         let work = reader_work(&request.work, &self.visible)?;
         let rows = request.work.params.get(&self.visible.rows).max(1);
-        let mut session = reader_session(&work, |work, job| request.target.client_session(work, job))?;
+        let mut session = request.target.client_session(&work, READER_JOB)?;
         let (shared, made) = (Arc::clone(shared), Arc::clone(&self.made));
         self.seen.start("reader", move || Ok(poll_batches(session.as_mut(), rows, &shared, &made)))
     }
@@ -77,16 +77,9 @@ impl Instrument for Visibility {
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        let none = |why| ReaderResult { failed: Some(why), ..ReaderResult::default() };
-        let seen = self.seen.outcome.clone().unwrap_or_else(none);
-        figures(test, &e.measured.schedule, &e.measured.jobs, &seen);
+        figures(test, &e.measured.schedule, &e.measured.jobs, self.seen.outcome.as_ref());
         test.notes.extend(self.note.clone());
     }
-}
-
-/// The reader's session, opened by `open` for a job.
-fn reader_session<S>(work: &Work, open: impl FnOnce(&Work, u32) -> Result<S, TargetError>) -> Result<S, TargetError> {
-    open(work, READER_JOB)
 }
 
 fn reader_work(work: &Work, visible: &Visible) -> Result<Work, TargetError> {
@@ -118,22 +111,23 @@ fn poll_batches(session: &mut dyn ClientSession, rows: i64, shared: &Shared, mad
 }
 
 /// Delays of the seen batches that were due in the window, measured from when they were due.
-fn delays(schedule: &Schedule, intended_ns: &[u64], seen: &ReaderResult) -> Latencies {
+fn delays(schedule: &Schedule, intended_ns: &[u64], seen_ns: &[u64]) -> Latencies {
     let mut delays = Latencies::new();
-    let pairs = intended_ns.iter().zip(&seen.at_ns).filter(|(start, _)| schedule.counts(**start));
+    let pairs = intended_ns.iter().zip(seen_ns).filter(|(start, _)| schedule.counts(**start));
     pairs.for_each(|(start, at)| delays.record(at.saturating_sub(*start)));
     delays
 }
 
 /// The delays or why there are none, and the check that all batches were seen.
-fn figures(out: &mut Test, schedule: &Schedule, jobs: &[JobResult], seen: &ReaderResult) {
+fn figures(out: &mut Test, schedule: &Schedule, jobs: &[JobResult], seen: Result<&ReaderResult, &String>) {
     if jobs.iter().any(|j| j.errors_total > 0) {
         // The reader waits for the failed batch, whose rows do not exist.
         return out.set_all_absent(KIND.columns, "a batch failed, and later batches were not polled");
     }
     let intended_ns = jobs.first().map_or(&[][..], |j| j.intended_ns.as_slice());
-    let delays = delays(schedule, intended_ns, seen);
-    if let Some(why) = &seen.failed {
+    let at_ns = seen.map_or(&[][..], |seen| seen.at_ns.as_slice());
+    let delays = delays(schedule, intended_ns, at_ns);
+    if let Some(why) = seen.map_or_else(Some, |seen| seen.failed.as_ref()) {
         out.set_all_absent(KIND.columns, &format!("the session that polls for rows failed: {why}"));
     } else {
         for (id, quantile) in KIND.columns.iter().zip([0.5, 0.99]) {
@@ -142,7 +136,7 @@ fn figures(out: &mut Test, schedule: &Schedule, jobs: &[JobResult], seen: &Reade
         }
     }
     let due = intended_ns.iter().filter(|ns| schedule.counts(**ns)).count() as u64;
-    out.check(CheckId::BatchesSeen, all_seen(due, delays.count(), seen.polls));
+    out.check(CheckId::BatchesSeen, all_seen(due, delays.count(), seen.map_or(0, |seen| seen.polls)));
 }
 
 /// Checks that enough of the batches `due` in the window were seen.
@@ -168,8 +162,7 @@ mod tests {
     #[test]
     fn a_delay_is_that_of_the_batch_with_the_same_number() {
         let schedule = Schedule { start_ns: 0, open_ns: 1_000, close_ns: 10_000 };
-        let seen = ReaderResult { at_ns: vec![700, 2_500, 9_000], ..ReaderResult::default() };
-        let delays = delays(&schedule, &[500, 2_000, 8_000, 9_500], &seen);
+        let delays = delays(&schedule, &[500, 2_000, 8_000, 9_500], &[700, 2_500, 9_000]);
         assert_eq!(delays.count(), 2, "the first began before the window, the last was not seen");
         assert!((500..=502).contains(&delays.quantile_ns(0.5).unwrap()));
         assert!((1_000..=1_004).contains(&delays.max_ns().unwrap()));
@@ -220,12 +213,5 @@ mod tests {
         let began = now_ns();
         assert_eq!(poll_batches(&mut session, 1, &shared, &AtomicU64::new(4)).at_ns.len(), 3);
         assert!(now_ns() - began >= LINGER_NS, "one that never came");
-    }
-
-    #[test]
-    fn rows_are_looked_for_on_the_node_of_the_job_that_makes_them() {
-        let work = Work::from_catalogue("DBL-STREAM", &[]).unwrap();
-        // Jobs are assigned to nodes in turn: the only job is on the first node.
-        assert_eq!(reader_session(&work, |_, job| Ok(job)).unwrap(), 0);
     }
 }

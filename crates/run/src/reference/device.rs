@@ -14,6 +14,7 @@ use loadline_model::plan::Payload;
 use loadline_model::probe::Operation;
 use loadline_storage::probe::{Point, ProbeError, ProbeOptions, ProbeSession};
 use loadline_storage::{Kind, StorageFacts};
+use loadline_workload::Limit;
 
 use super::place::check_free_space;
 use super::{Part, References, Subject};
@@ -70,50 +71,37 @@ fn make(dir: &Path, work: &Work, interrupted: &Arc<AtomicBool>) -> Result<Sessio
     Ok(session)
 }
 
-/// Options of probes that write blocks like those of `payload`.
 pub(crate) fn probe_options(payload: Payload) -> ProbeOptions {
     let Payload { compressibility, duplicates } = payload;
     ProbeOptions { compressibility, dedup: duplicates.unwrap_or(0.0), ..ProbeOptions::default() }
 }
 
-/// A way of reading or writing the device.
-#[derive(Clone, Copy)]
-pub(super) enum Transfers {
-    /// Reads of single blocks, one in flight for each job.
-    BlockReads,
-    /// Reads of single blocks, all those of a query in flight for each job.
-    BatchReads,
-    SequentialReads,
-    BlockWrites,
-    SequentialWrites,
-}
-
+/// A limit of the device: its units are bytes if it is a bandwidth, else blocks.
 pub(super) struct Device {
-    transfers: Transfers,
+    limit: Limit,
     of: String,
 }
 
 impl Device {
-    pub(super) fn new(transfers: Transfers) -> Device {
-        Device { transfers, of: String::new() }
+    pub(super) fn new(limit: Limit) -> Device {
+        Device { limit, of: String::new() }
     }
 
-    /// Units of a transfer of `size` bytes: bytes if sequential, else blocks.
-    fn unit(&self, size: u64) -> f64 {
-        match self.transfers {
-            Transfers::SequentialReads | Transfers::SequentialWrites => size as f64,
-            _ => 1.0,
-        }
+    fn is_bandwidth(&self) -> bool {
+        matches!(self.limit, Limit::ReadBandwidth | Limit::WriteBandwidth)
     }
 
     /// Size of a transfer, bytes, and number in flight.
     fn shape(&self, subject: Subject<'_>) -> Result<(u64, u32), String> {
-        let jobs = subject.request.jobs;
-        let in_flight = match self.transfers {
-            Transfers::SequentialReads | Transfers::SequentialWrites => return Ok(SEQUENTIAL),
-            Transfers::BlockReads => jobs,
-            Transfers::BatchReads => jobs.saturating_mul(rows_of_a_query(subject)),
-            Transfers::BlockWrites => WRITES_IN_FLIGHT,
+        let (jobs, work) = (subject.request.jobs, &subject.request.work);
+        let in_flight = match self.limit {
+            _ if self.is_bandwidth() => return Ok(SEQUENTIAL),
+            Limit::BlockReads => jobs,
+            // All rows of a query, each in a block of its own.
+            Limit::BatchReads => {
+                jobs.saturating_mul(work.workload.volume(&work.params).map_or(1, |v| v.rows.round() as u32))
+            }
+            _ => WRITES_IN_FLIGHT,
         };
         Ok((block_bytes(subject)?, in_flight.clamp(1, MAX_IN_FLIGHT)))
     }
@@ -124,14 +112,14 @@ impl Part for Device {
         let (wanted, depth) = self.shape(subject)?;
         let (of, per_s) = references.test_file.with(subject, references, |session| {
             let size = if session.direct() { wanted.next_multiple_of(session.alignment()) } else { wanted };
-            let (what, operation) = match self.transfers {
-                Transfers::BlockReads | Transfers::BatchReads => ("random reads", Operation::RandomRead),
-                Transfers::SequentialReads => ("sequential reads", Operation::SequentialRead),
-                Transfers::SequentialWrites => ("sequential writes", Operation::SequentialWrite),
-                Transfers::BlockWrites => ("random writes", Operation::SequentialWrite),
+            let (what, operation) = match self.limit {
+                Limit::BlockWrites => ("random writes", Operation::SequentialWrite),
+                Limit::ReadBandwidth => ("sequential reads", Operation::SequentialRead),
+                Limit::WriteBandwidth => ("sequential writes", Operation::SequentialWrite),
+                _ => ("random reads", Operation::RandomRead),
             };
-            let mut measure = |seconds| match self.transfers {
-                Transfers::BlockWrites => session.random_writes_per_s(size, depth, seconds),
+            let mut measure = |seconds| match self.limit {
+                Limit::BlockWrites => session.random_writes_per_s(size, depth, seconds),
                 _ => session.measure(&Point { operation, size, depth }, seconds).map(|row| row.map(|r| r.per_s)),
             };
             let [short, long] = SAMPLES_S;
@@ -146,7 +134,8 @@ impl Part for Device {
                 session.engine().0.name(),
                 bytes(session.file_bytes as f64),
             );
-            Ok((of, per_s.map(|n| n * self.unit(size))))
+            let unit = if self.is_bandwidth() { size as f64 } else { 1.0 };
+            Ok((of, per_s.map(|n| n * unit)))
         })?;
         self.of = of;
         per_s.map(Some).ok_or_else(|| "nothing completed within the measurement".to_owned())
@@ -157,25 +146,25 @@ impl Part for Device {
         // The device of the log is also that of the data.
         let shared = subject.request.disk.is_some() && subject.request.disk == subject.request.data_disk;
         let of_both = |column, unit| if shared { of(column, unit) } else { Err("on another device".to_owned()) };
-        let per_s = match self.transfers {
-            Transfers::BlockReads | Transfers::BatchReads => fewest([
-                of(column::BLOCK_READS_PER_S, 1.0),
-                of(column::DEVICE_READS_PER_S, 1.0),
-                of(column::DEVICE_READ_MIB_PER_S, MIB / block_bytes(subject)? as f64),
-            ]),
-            Transfers::SequentialReads => fewest([
+        let per_s = match self.limit {
+            Limit::ReadBandwidth => fewest([
                 of(column::DATA_MIB_PER_S, MIB),
                 of(column::READ_MIB_PER_S, MIB),
                 of(column::DEVICE_READ_MIB_PER_S, MIB),
             ]),
-            Transfers::BlockWrites => {
+            Limit::BlockWrites => {
                 fewest([of(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 1.0), of_both(column::DEVICE_WRITES_PER_S, 1.0)])
             }
-            Transfers::SequentialWrites => {
+            Limit::WriteBandwidth => {
                 let log = of_both(column::REDO_MIB_PER_S, MIB).unwrap_or(0.0);
                 let all = of(column::PHYSICAL_WRITTEN_MIB_PER_S, MIB).map(|data| data + log);
                 fewest([all, of_both(column::DEVICE_WRITE_MIB_PER_S, MIB)])
             }
+            _ => fewest([
+                of(column::BLOCK_READS_PER_S, 1.0),
+                of(column::DEVICE_READS_PER_S, 1.0),
+                of(column::DEVICE_READ_MIB_PER_S, MIB / block_bytes(subject)? as f64),
+            ]),
         };
         Ok(per_s? / of(column::COMMIT_THROUGHPUT_TPS, 1.0)?)
     }
@@ -190,12 +179,6 @@ impl Part for Device {
 
 fn block_bytes(subject: Subject<'_>) -> Result<u64, String> {
     subject.request.target.facts().block_bytes.ok_or_else(|| "the block size of the database is unknown".to_owned())
-}
-
-/// Rows that a query reads, each in a block of its own.
-fn rows_of_a_query(subject: Subject<'_>) -> u32 {
-    let work = &subject.request.work;
-    work.workload.volume(&work.params).map_or(1, |v| v.rows.round() as u32)
 }
 
 /// The smallest of the known figures; if none is known, why the first is not.
@@ -213,8 +196,8 @@ mod tests {
     use loadline_load::Request;
     use loadline_model::Column;
 
-    fn per_tx(transfers: Transfers, request: &Request, known: &[(&'static Column, f64)]) -> Result<f64, String> {
-        Device::new(transfers).per_tx(Subject { figures: Some(&figures(known)), ..subject(request) })
+    fn per_tx(limit: Limit, request: &Request, known: &[(&'static Column, f64)]) -> Result<f64, String> {
+        Device::new(limit).per_tx(Subject { figures: Some(&figures(known)), ..subject(request) })
     }
 
     #[test]
@@ -229,14 +212,14 @@ mod tests {
                 (column::DEVICE_READS_PER_S, device),
                 (column::DEVICE_READ_MIB_PER_S, device_blocks * block_mib),
             ];
-            per_tx(Transfers::BlockReads, &request, &known).unwrap()
+            per_tx(Limit::BlockReads, &request, &known).unwrap()
         };
         assert_eq!(reads(200.0, 300.0, 400.0), 2.0, "the operating system read ahead");
         assert_eq!(reads(200.0, 50.0, 400.0), 0.5, "it merged reads");
         assert_eq!(reads(200.0, 100.0, 100.0), 1.0, "the page cache served half of them");
         let known = [(column::COMMIT_THROUGHPUT_TPS, 100.0), (column::BLOCK_READS_PER_S, 150.0)];
-        assert_eq!(per_tx(Transfers::BlockReads, &request, &known).unwrap(), 1.5, "the device is on another machine");
-        let why = per_tx(Transfers::BlockReads, &request, &known[..1]).unwrap_err();
+        assert_eq!(per_tx(Limit::BlockReads, &request, &known).unwrap(), 1.5, "the device is on another machine");
+        let why = per_tx(Limit::BlockReads, &request, &known[..1]).unwrap_err();
         assert!(why.contains(&column::BLOCK_READS_PER_S.heading()), "{why}");
     }
 
@@ -251,11 +234,11 @@ mod tests {
             (column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 2000.0),
             (column::DEVICE_WRITES_PER_S, 500.0),
         ];
-        assert_eq!(per_tx(Transfers::SequentialWrites, &request, &known).unwrap(), 5.0 * MIB);
-        assert_eq!(per_tx(Transfers::BlockWrites, &request, &known).unwrap(), 50.0, "writes were merged");
+        assert_eq!(per_tx(Limit::WriteBandwidth, &request, &known).unwrap(), 5.0 * MIB);
+        assert_eq!(per_tx(Limit::BlockWrites, &request, &known).unwrap(), 50.0, "writes were merged");
         request.disk = Some("vdb".to_owned());
-        assert_eq!(per_tx(Transfers::SequentialWrites, &request, &known).unwrap(), 2.0 * MIB);
-        assert_eq!(per_tx(Transfers::BlockWrites, &request, &known).unwrap(), 200.0);
+        assert_eq!(per_tx(Limit::WriteBandwidth, &request, &known).unwrap(), 2.0 * MIB);
+        assert_eq!(per_tx(Limit::BlockWrites, &request, &known).unwrap(), 200.0);
     }
 
     #[test]
@@ -263,14 +246,14 @@ mod tests {
         let (dir, database) = (tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap(), tempfile::tempdir().unwrap());
         let request = request(database.path(), "STO-READ-ASYNC", 2);
         let (references, subject) = (references(Ok(dir.path().to_owned())), subject(&request));
-        for (transfers, words) in [
-            (Transfers::BlockReads, "2 in flight"),
-            (Transfers::BatchReads, "128 in flight"),
-            (Transfers::SequentialReads, "sequential reads of 1.0 MiB"),
-            (Transfers::BlockWrites, "random writes"),
-            (Transfers::SequentialWrites, "sequential writes"),
+        for (limit, words) in [
+            (Limit::BlockReads, "2 in flight"),
+            (Limit::BatchReads, "128 in flight"),
+            (Limit::ReadBandwidth, "sequential reads of 1.0 MiB"),
+            (Limit::BlockWrites, "random writes"),
+            (Limit::WriteBandwidth, "sequential writes"),
         ] {
-            let mut part = Device::new(transfers);
+            let mut part = Device::new(limit);
             let rate = part.sample(subject, &references).unwrap().unwrap();
             assert!(rate > 0.0, "{words}");
             assert!(part.measured(&references).contains(words), "{}", part.measured(&references));
@@ -283,7 +266,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let request = request(dir.path(), "STO-READ", 1);
         let subject = subject(&request);
-        let why = |data_dir| Device::new(Transfers::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
+        let why = |data_dir| Device::new(Limit::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
         assert_eq!(why(Err("the data is elsewhere".to_owned())), "the data is elsewhere");
         assert!(why(Ok(dir.path().join("gone"))).contains("gone"));
         let needed = check_free_space(dir.path(), "the file", u64::MAX).unwrap_err();

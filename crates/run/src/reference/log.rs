@@ -57,10 +57,6 @@ pub(crate) struct LogWriter {
 const OVERHEAD_S: f64 = 0.1;
 
 impl LogWriter {
-    /// Opens the reference log in `dir`.
-    ///
-    /// # Errors
-    /// Why it cannot be opened.
     pub(crate) fn open(dir: &Path, interrupted: &Arc<AtomicBool>) -> Result<LogWriter, String> {
         // First, because they take the space.
         clean_leftovers(dir).map_err(|e| e.to_string())?;
@@ -75,9 +71,6 @@ impl LogWriter {
     }
 
     /// This work with parameters that write `redo_bytes` per transaction in the reference log.
-    ///
-    /// # Errors
-    /// If the reference fails, or no parameters give this redo.
     fn equivalent_work(&self, work: &Work, redo_bytes: f64) -> Result<Work, String> {
         let like = match work.workload.redo {
             Some(_) => work.clone(),
@@ -108,9 +101,6 @@ impl LogWriter {
 }
 
 /// Removes what reference log writers of dead runs left in `dir`. Returns what was removed.
-///
-/// # Errors
-/// If a folder cannot be removed.
 pub fn clean_leftovers(dir: &Path) -> Result<Vec<String>, TargetError> {
     let request = OpenRequest::new(LOG_URL, dir.to_owned());
     kind_of(LOG_URL)?.clean_leftovers(&request)
@@ -151,7 +141,6 @@ fn redo(subject: Subject<'_>) -> Result<f64, String> {
     Ok(measured / subject.request.work.program.writing_share())
 }
 
-/// Share of the transactions that write redo.
 fn writing_share(subject: Subject<'_>) -> Result<f64, String> {
     if subject.redo_bytes.is_some() {
         return Ok(1.0);
@@ -271,9 +260,7 @@ impl SmallestCommits {
 pub const GRID_JOBS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
 /// Measures the reference log writer in `dir` with the nominal redo of every log-writer workload, at each of [`GRID_JOBS`], in about `seconds`. Calls `tick` before each measurement.
-///
-/// # Errors
-/// If no log can be created there, no transaction completes in a longer window either, or the user interrupts.
+/// Fails if no log can be created there, no transaction completes in a longer window either, or the user interrupts.
 pub fn grid(
     dir: &Path,
     seconds: f64,

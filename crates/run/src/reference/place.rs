@@ -16,9 +16,6 @@ pub enum Role {
 
 /// A writable folder on the filesystem of the database's log or data: the run's `scratch` folder if it is there, else
 /// the nearest writable parent of the database's directory. Never inside the database's directories.
-///
-/// # Errors
-/// Why there is none, and what the user can do.
 pub fn writable_dir(info: &TargetInfo, role: Role, scratch: &Path) -> Result<PathBuf, String> {
     let (dir, what) = match role {
         Role::Log => (&info.log_dir, "log"),
@@ -60,10 +57,6 @@ pub(super) fn not_here(what: &str) -> String {
     )
 }
 
-/// Checks that `dir` has `needed` bytes of free space for `what`.
-///
-/// # Errors
-/// How much is needed, and how much is free.
 pub(super) fn check_free_space(dir: &Path, what: &str, needed: u64) -> Result<(), String> {
     // A filesystem that does not tell its free space is tried.
     let free =

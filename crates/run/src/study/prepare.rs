@@ -10,7 +10,7 @@ use loadline_load::{Request, Warmup};
 use loadline_model::Driver;
 use loadline_model::manifest::{Calibration, Overhead, TableLoad};
 use loadline_model::plan::PlannedWorkload;
-use loadline_workload::{Instrument, RowCount, SCALE, Scope, Scripts, Table};
+use loadline_workload::{Instrument, Mix, RowCount, SCALE, Scope, Table};
 
 use super::{Context, StudyError, spread};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
@@ -141,10 +141,10 @@ impl Context<'_> {
     }
 
     /// The value of `:scale`, as pgbench finds it: its own scripts need that of the tables, others have 1.
-    fn scale(&self, workload: &PlannedWorkload, work: &Work, scripts: &Scripts) -> Result<Calibration, StudyError> {
+    fn scale(&self, workload: &PlannedWorkload, work: &Work, scripts: &Mix) -> Result<Calibration, StudyError> {
         let given = workload.parameters.contains_key(SCALE);
         let Some((query, queries)) = scripts.scale.zip(self.side.target.abilities().tables).filter(|_| !given) else {
-            let one = scripts.mix.lacks(SCALE) && !given;
+            let one = scripts.lacks(SCALE) && !given;
             let note = "the variable scale is 1, as pgbench has it for scripts of your own: give --define scale=N";
             return Ok(Calibration { note: one.then(|| note.to_owned()), ..Calibration::default() });
         };

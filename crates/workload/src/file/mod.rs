@@ -9,7 +9,7 @@ use loadline_model::{Capability, column};
 use self::expression::Scope;
 use self::program::{program, template};
 use crate::data::TABLES;
-use crate::instrument::{Instrument, SizeScan, Visible};
+use crate::instrument::Instrument;
 use crate::limit::Limit;
 use crate::named_for::NamedFor;
 use crate::params::{Param, ParamError, Params};
@@ -17,7 +17,7 @@ use crate::program::{Commit, Program};
 use crate::source::{ANY, Node, Source, UserError};
 use crate::table::{Scope as Owner, Table};
 use crate::template::Piece;
-use crate::workload::{Consistency, Evidence, Kpi, RedoSize, Sweep, Volume, Workload};
+use crate::workload::{Evidence, Kpi, RedoSize, Sweep, Volume, Workload};
 
 mod expression;
 mod program;
@@ -51,7 +51,6 @@ pub(crate) fn read(file: &str, text: &str, taken: &[(&str, &str)]) -> Result<Wor
     Ok(workload)
 }
 
-/// Reads a file of the catalogue.
 pub(crate) fn read_built_in(code: &str, text: &str) -> Result<Workload, UserError> {
     workload(&Source { file: code.to_owned(), text: text.to_owned(), is_own: false })
 }
@@ -90,11 +89,7 @@ impl Workload {
         let params = Param::read_all(root)?;
         let tables = tables(root, &params)?;
         let values = Params::new(&code, &params, &Default::default()).map_err(|e| root.error(e.to_string()))?;
-        let proof = |node: Node<'_>| {
-            node.fields(&["query", "what"])?;
-            let query = query(node, &values, &tables)?;
-            Ok(Consistency { query, what: node.need("what")?.owned()? })
-        };
+        let proof = |node: Node<'_>| query(node, &values, &tables).and_then(|()| node.read());
         let mut workload = Workload {
             code,
             group,
@@ -103,17 +98,19 @@ impl Workload {
             named_for: root.opt("named-for", NamedFor::read)?.unwrap_or_default(),
             spoiled_by: text("spoiled-by", &default.spoiled_by)?,
             kpis: if root.get("kpis").is_some() { root.all("kpis", kpi)? } else { default.kpis.clone() },
-            needs: root.all("needs", Node::word)?,
+            needs: root.all("needs", Node::read)?,
             sweep: root.opt("sweep", |node| sweep(node, &params))?.unwrap_or_default(),
             redo: root.opt("redo-kib", |node| redo(node, &params))?,
             evidence: root.opt("evidence", |node| evidence(node, &values, &tables))?,
             consistency: root.all("consistency", proof)?,
             unchanged: root.all("unchanged", proof)?,
-            instruments: root.all("instruments", Node::word)?,
-            limits: root.all("limits", Limit::read)?,
+            instruments: root.all("instruments", Node::read)?,
+            limits: root.all("limits", Node::read)?,
             workers: root.opt("workers", |name| name.param(&params, ANY).map(|param| param.name.clone()))?,
-            visible: root.opt("visible", |node| Visible::read(node, &params))?,
-            scan: root.opt("size-scan", |node| SizeScan::read(node, &params))?,
+            visible: root.opt("visible", |node| node.read_naming(&params, &["rate", "rows"]))?,
+            scan: root.opt("size-scan", |node| {
+                node.read_naming(&params, &["most-kib", "step-kib", "pace-mib", "samples", "rows"])
+            })?,
             tables,
             params,
             ..default
@@ -278,28 +275,24 @@ fn redo(node: Node<'_>, params: &[Param]) -> Result<RedoSize, UserError> {
 }
 
 fn evidence(node: Node<'_>, params: &Params, tables: &[Table]) -> Result<Evidence, UserError> {
-    node.fields(&["query", "counts"])?;
-    let query = query(node, params, tables)?;
-    Ok(Evidence { query, counts: node.need("counts")?.owned()? })
+    query(node, params, tables).and_then(|()| node.read())
 }
 
-/// Reads the query of `of`, which returns one number. Its variables are parameters.
-fn query(of: Node<'_>, params: &Params, tables: &[Table]) -> Result<String, UserError> {
+/// Checks the query of `of`, which returns one number. Its variables are parameters.
+fn query(of: Node<'_>, params: &Params, tables: &[Table]) -> Result<(), UserError> {
     let node = of.need("query")?;
-    let sql = node.owned()?;
     let mut scope = Scope { params, tables, numbers: Vec::new() };
-    let template = template(node, &sql, "the query", &mut scope)?;
+    let template = template(node, node.text()?, "the query", &mut scope)?;
     if let Some(var) = template.vars().find(|var| params.value(var).is_none()) {
         let text = format!("the query has the variable '{var}', but it runs outside transactions: use only parameters");
         return Err(node.error(text));
     }
     match template.pieces.first() {
-        Some(Piece::Sql(start)) if start.trim_start().to_uppercase().starts_with("SELECT") => Ok(sql),
+        Some(Piece::Sql(start)) if start.trim_start().to_uppercase().starts_with("SELECT") => Ok(()),
         _ => Err(node.error(format!("the query of '{}' must be a SELECT that returns one integer", of.key))),
     }
 }
 
-/// Checks the code of a user's workload.
 fn check_code(code: &str, taken: &[(&str, &str)]) -> Result<(), String> {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-';
     if !code.starts_with(|c: char| c.is_ascii_uppercase()) || !code.chars().all(plain) || code.len() > MAX_CODE {

@@ -20,10 +20,8 @@ const SOME: RangeInclusive<i64> = 1..=10_000_000;
 const MAX_WRITTEN: usize = 100_000;
 /// Prefix of the variables that loadline creates for choices.
 const CHOICE: &str = "choice_";
-/// Numbers of a draw.
 const DRAWN: RangeInclusive<i64> = -(1 << 60)..=1 << 60;
 
-/// Makes the program of the file `root`.
 pub(super) fn program(workload: &Workload, root: Node<'_>, params: &Params) -> Result<Program, UserError> {
     let scope = Scope { params, tables: &workload.tables, numbers: Vec::new() };
     let mut walk =
@@ -96,7 +94,6 @@ fn verb(template: &Template) -> String {
     first.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default().to_uppercase()
 }
 
-/// A statement with its name and place.
 struct Named<'n> {
     name: String,
     node: Node<'n>,
@@ -104,7 +101,6 @@ struct Named<'n> {
     executed: bool,
 }
 
-/// Variables bound before a step.
 #[derive(Clone, Default)]
 struct Bound {
     vars: Vec<String>,
@@ -233,7 +229,7 @@ impl<'n> Walk<'n> {
                 let table = self.emptied(of, bound)?;
                 Step::Bulk { table, rows: self.amount(node, "rows", SOME)? as u32 }
             }
-            "compute" => Step::Compute { kernel: of.word()?, times: self.amount(node, "times", SOME)? as u32 },
+            "compute" => Step::Compute { kernel: of.read()?, times: self.amount(node, "times", SOME)? as u32 },
             "unroll" => return self.unroll(node, bound),
             "when" => return self.when(node, bound),
             _ => return self.choose(node, bound),
@@ -416,7 +412,6 @@ impl<'n> Walk<'n> {
         })
     }
 
-    /// Draws one of `range` keys.
     fn key(&self, from: i64, range: u64, salt: u32) -> Generator {
         match self.scope.params.keys() {
             Some(keys) => Generator::Skewed { from, skew: Box::new(Skew::new(keys, range)), salt },
@@ -429,7 +424,6 @@ impl<'n> Walk<'n> {
         node.find("the table", node.text()?, self.scope.tables, |t| &t.name)
     }
 
-    /// Rows that each job owns of a table.
     fn own_rows(&self, node: Node<'n>) -> Result<u64, UserError> {
         let table = self.table(node)?.1;
         let is_owned = |table: &&Table| matches!(table.rows, RowCount::PerJob(_));

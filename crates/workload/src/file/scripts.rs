@@ -6,7 +6,7 @@ use loadline_model::Capability;
 
 use super::{evidence, unstated};
 use crate::params::{Param, Params};
-use crate::script::{MAX_WEIGHT, Mix, SCALE, Script, Scripts};
+use crate::script::{MAX_WEIGHT, Mix, SCALE, Script};
 use crate::source::{Node, UserError};
 use crate::workload::Workload;
 
@@ -19,8 +19,10 @@ pub(super) fn read(root: Node<'_>) -> Result<Workload, UserError> {
     let scripts = root.need("script")?;
     let is_builtin = root.all("script", |node| node.opt("builtin", Node::flag))?.contains(&Some(true));
     let mix = Mix::new(root.all("script", script)?, given);
-    let mix = mix.ok_or_else(|| scripts.error("all weights are 0: nothing would run"))?;
+    let mut mix = mix.ok_or_else(|| scripts.error("all weights are 0: nothing would run"))?;
+    mix.allow_writes = root.opt("allow-writes", Node::flag)?.unwrap_or_default();
     let scaled = mix.lacks(SCALE);
+    mix.scale = (is_builtin && scaled).then_some(SCALE_QUERY);
     let code = root.need("code")?.owned()?;
     let params = Params::new(&code, &[], &Default::default()).map_err(|e| root.error(e.to_string()))?;
     let scale = Param {
@@ -42,11 +44,7 @@ pub(super) fn read(root: Node<'_>) -> Result<Workload, UserError> {
         params: scaled.then_some(scale).into_iter().collect(),
         needs: vec![Capability::Scripts],
         evidence: root.opt("evidence", |node| evidence(node, &params, &[]))?,
-        scripts: Some(Scripts {
-            mix: Arc::new(mix),
-            allow_writes: root.opt("allow-writes", Node::flag)?.unwrap_or_default(),
-            scale: (is_builtin && scaled).then_some(SCALE_QUERY),
-        }),
+        scripts: Some(Arc::new(mix)),
         ..unstated()
     })
 }

@@ -8,10 +8,8 @@ use super::{Generator, Program, Step, each};
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ProgramError {
-    /// A statement uses a variable that nothing binds.
     #[error("the variable '{0}' is used but never bound")]
     Unbound(String),
-    /// A statement number that does not exist.
     #[error("there is no statement number {0}")]
     NoStatement(usize),
     /// A cycle whose places do not occur equally often.
@@ -24,9 +22,6 @@ pub enum ProgramError {
 
 impl Program {
     /// Checks that all places of a turn occur equally often.
-    ///
-    /// # Errors
-    /// [`ProgramError::Turn`] if they do not.
     pub fn check(&self) -> Result<(), ProgramError> {
         let mut result = Ok(());
         each(&self.body, &mut |step| {

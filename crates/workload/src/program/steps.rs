@@ -27,7 +27,6 @@ impl<T: Copy> Walk<'_, T> {
     }
 }
 
-/// The mean of the arms, weighted by their shares.
 pub(super) fn weighted(arms: &[(u64, f64)]) -> f64 {
     let all: u64 = arms.iter().map(|(share, _)| share).sum();
     arms.iter().map(|(share, of)| *share as f64 / all.max(1) as f64 * of).sum()

@@ -4,13 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::script::error::EvaluationError;
 use crate::script::file::{Command, Gather};
 use crate::script::mix::Mix;
 use crate::script::random::Random;
-use crate::script::value::{Value, Variables, is_name, is_name_char};
+use crate::script::value::{EvaluationError, Value, Variables, is_name, is_name_char};
 
-/// Next step of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Sends this text as one simple query, and keeps what it returns.
@@ -24,9 +22,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Client {
     mix: Arc<Mix>,
-    /// Draws scripts.
     choices: Random,
-    /// Draws in expressions.
     random: Random,
     /// Variables, which stay from one script to the next.
     variables: Variables,
@@ -88,9 +84,7 @@ impl Client {
     }
 
     /// Runs commands up to the next statement, sleep or end. After the end the script starts anew.
-    ///
-    /// # Errors
-    /// An expression that has no value. The client cannot go on.
+    /// Fails if an expression has no value: the client cannot go on.
     pub fn advance(&mut self) -> Result<Event, EvaluationError> {
         let (script, _) = self.mix.scripts.get(self.script).ok_or(EvaluationError::Program)?;
         loop {
@@ -105,11 +99,11 @@ impl Client {
                     return Ok(Event::Statement(filled(sql, &self.variables), gather.clone()));
                 }
                 Command::Set(name, value) => {
-                    let value = value.value(&self.variables, &mut self.random)?;
+                    let value = value.value(&|name| self.variables.value(name), &mut self.random)?;
                     self.variables.set(name, value);
                 }
                 Command::Sleep(length, unit) => {
-                    let number = match length.value(&self.variables, &mut self.random)? {
+                    let number = match length.value(&|name| self.variables.value(name), &mut self.random)? {
                         Value::Null => 0,
                         number => number.int()?,
                     };
@@ -117,7 +111,7 @@ impl Client {
                     return Ok(Event::Sleep(Duration::from_nanos(ns)));
                 }
                 Command::Unless(condition, to) => {
-                    if !condition.value(&self.variables, &mut self.random)?.holds() {
+                    if !condition.value(&|name| self.variables.value(name), &mut self.random)?.holds() {
                         self.at = *to;
                     }
                 }
@@ -127,9 +121,7 @@ impl Client {
     }
 
     /// Keeps what a statement returned: `rows` of the result, each with a text or NULL per column.
-    ///
-    /// # Errors
-    /// `\gset` without exactly one row, or a column whose name cannot be a variable's.
+    /// Fails for `\gset` without exactly one row, or a column whose name cannot be a variable's.
     pub fn keep(
         &mut self,
         keep: &Gather,

@@ -1,16 +1,15 @@
 //! Expressions and their evaluation. Source: PostgreSQL 15, `src/bin/pgbench/{exprparse.y,pgbench.c}`.
 
-use crate::script::error::EvaluationError;
 use crate::script::function::call;
 use crate::script::random::Random;
-use crate::script::value::{Value, Variables};
+use crate::script::value::{EvaluationError, Value};
+
+pub(crate) type Names<'a> = &'a dyn Fn(&str) -> Result<Value, EvaluationError>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Expression {
     Constant(Value),
     Variable(String),
-    And(Box<[Expression; 2]>),
-    Or(Box<[Expression; 2]>),
     /// Conditions with their results, then the result of none.
     Case(Vec<(Expression, Expression)>, Box<Expression>),
     /// An operator or a function by its name, with its operands.
@@ -19,24 +18,34 @@ pub(crate) enum Expression {
 
 impl Expression {
     /// Value. Operands are evaluated from left to right, which decides who draws which random number.
-    pub(crate) fn value(&self, variables: &Variables, random: &mut Random) -> Result<Value, EvaluationError> {
+    pub(crate) fn value(&self, names: Names<'_>, random: &mut Random) -> Result<Value, EvaluationError> {
         match self {
             Self::Constant(value) => Ok(*value),
-            Self::Variable(name) => variables.value(name),
-            Self::And(both) => both_or_either(both, false, variables, random),
-            Self::Or(both) => both_or_either(both, true, variables, random),
+            Self::Variable(name) => names(name),
             Self::Case(arms, otherwise) => {
                 for (condition, result) in arms {
-                    if condition.value(variables, random)?.holds() {
-                        return result.value(variables, random);
+                    if condition.value(names, random)?.holds() {
+                        return result.value(names, random);
                     }
                 }
-                otherwise.value(variables, random)
+                otherwise.value(names, random)
             }
             Self::Call(function, arguments) => {
+                let decides = match *function {
+                    "and" => Some(false),
+                    "or" => Some(true),
+                    _ => None,
+                };
                 let mut values = Vec::with_capacity(arguments.len());
                 for argument in arguments {
-                    values.push(argument.value(variables, random)?);
+                    let value = argument.value(names, random)?;
+                    // Then those after it are not evaluated. Unlike in SQL, NULL decides too: pgbench's `null or true` is NULL.
+                    if let Some(decides) = decides
+                        && (value == Value::Null || value.bool()? == decides)
+                    {
+                        return Ok(value);
+                    }
+                    values.push(value);
                 }
                 call(function, &values, random)
             }
@@ -48,30 +57,10 @@ impl Expression {
         match self {
             Self::Constant(_) => false,
             Self::Variable(of) => of == name,
-            Self::And(both) | Self::Or(both) => both.iter().any(|of| of.uses(name)),
             Self::Case(arms, otherwise) => {
                 arms.iter().any(|(condition, result)| condition.uses(name) || result.uses(name)) || otherwise.uses(name)
             }
             Self::Call(_, arguments) => arguments.iter().any(|of| of.uses(name)),
         }
     }
-}
-
-/// AND (`decides` is false) and OR (true). The second operand is only evaluated if the first does not decide. Unlike in
-/// SQL, NULL as the first operand decides too: pgbench's `null or true` is NULL.
-fn both_or_either(
-    [left, right]: &[Expression; 2],
-    decides: bool,
-    variables: &Variables,
-    random: &mut Random,
-) -> Result<Value, EvaluationError> {
-    let left = left.value(variables, random)?;
-    if left == Value::Null || left.bool()? == decides {
-        return Ok(left);
-    }
-    let right = right.value(variables, random)?;
-    if right != Value::Null {
-        right.bool()?;
-    }
-    Ok(right)
 }

@@ -37,7 +37,6 @@ pub(crate) enum Command {
     Goto(usize),
 }
 
-/// A script that can be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     pub(crate) name: String,
@@ -56,9 +55,6 @@ struct Open {
 
 impl Script {
     /// Reads a script; `name` is for messages.
-    ///
-    /// # Errors
-    /// Unsupported feature, with line and column.
     pub fn read(name: &str, text: &str) -> Result<Self, UserError> {
         let failed = |(at, what): (usize, String)| UserError::at(name, text, at, what);
         let mut reader = Reader::default();
@@ -225,7 +221,6 @@ impl Reader {
     }
 }
 
-/// Why there is no such command.
 fn refused(word: &str) -> String {
     match word {
         "shell" | "setshell" => {

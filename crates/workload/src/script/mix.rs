@@ -5,14 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::script::file::Script;
 use crate::script::random::Random;
 
-/// Largest weight of a script.
 pub const MAX_WEIGHT: i64 = i32::MAX as i64;
+/// The parameter that holds the variable `scale`.
+pub const SCALE: &str = "scale";
 
-/// Scripts with their weights, and the variables that the user gave.
+/// pgbench scripts with their weights, on tables that are there, and the variables that the user gave.
 #[derive(Debug)]
 pub struct Mix {
     pub(crate) scripts: Vec<(Script, i64)>,
     pub(crate) given: Vec<(String, String)>,
+    pub allow_writes: bool,
+    /// The query whose result is the variable `scale`, if a script uses it and nobody gave it: one of pgbench's own scripts
+    /// is among them.
+    pub scale: Option<&'static str>,
     seeds: Mutex<Option<Seeds>>,
 }
 
@@ -22,10 +27,10 @@ type Seeds = (u64, u32, Arc<[u64]>);
 impl Mix {
     /// Scripts with weights of 0 to [`MAX_WEIGHT`], and variables by name. `None` if all weights are 0.
     pub fn new(scripts: Vec<(Script, i64)>, given: Vec<(String, String)>) -> Option<Mix> {
-        scripts.iter().any(|(_, weight)| *weight > 0).then(|| Mix { scripts, given, seeds: Mutex::default() })
+        let (allow_writes, scale, seeds) = (false, None, Mutex::default());
+        scripts.iter().any(|(_, weight)| *weight > 0).then(|| Mix { scripts, given, allow_writes, scale, seeds })
     }
 
-    /// Names of the scripts with their weights.
     pub fn scripts(&self) -> impl Iterator<Item = (&str, i64)> {
         self.scripts.iter().map(|(script, weight)| (script.name.as_str(), *weight))
     }
@@ -53,18 +58,4 @@ impl Mix {
         *known = Some((seed, clients, Arc::clone(&numbers)));
         numbers
     }
-}
-
-/// The parameter that holds the variable `scale`.
-pub const SCALE: &str = "scale";
-
-/// pgbench scripts, mixed by weight, on tables that are there.
-#[derive(Debug, Clone)]
-pub struct Scripts {
-    pub mix: Arc<Mix>,
-    /// Whether their sessions may write.
-    pub allow_writes: bool,
-    /// The query whose result is the variable `scale`, if a script uses it and nobody gave it: one of pgbench's own scripts
-    /// is among them.
-    pub scale: Option<&'static str>,
 }

@@ -12,7 +12,17 @@ type Failure = (usize, String);
 
 /// The expression that `text` is; or what is wrong, and at which byte of it.
 pub(crate) fn expression(text: &str) -> Result<Expression, Failure> {
-    let mut parser = Parser { tokens: tokens(text)?, at: 0, end: text.trim_end().len(), depth: 0 };
+    parse(text, false)
+}
+
+/// The expression of a workload file that `text` is: it names variables without a colon and has functions of its own, and comparisons are
+/// 1 or 0.
+pub(crate) fn amount(text: &str) -> Result<Expression, Failure> {
+    parse(text, true)
+}
+
+fn parse(text: &str, of_file: bool) -> Result<Expression, Failure> {
+    let mut parser = Parser { tokens: tokens(text, of_file)?, at: 0, end: text.trim_end().len(), depth: 0, of_file };
     let parsed = parser.level(0)?;
     match parser.tokens.get(parser.at) {
         None => Ok(parsed),
@@ -25,6 +35,7 @@ struct Parser {
     at: usize,
     end: usize,
     depth: usize,
+    of_file: bool,
 }
 
 /// Levels: OR, AND, NOT, IS, comparisons, bits, sums, products; what is above them are operands.
@@ -35,6 +46,8 @@ const BITS: usize = 5;
 const OPERANDS: usize = 8;
 
 const BINARY: &[(usize, &[&str])] = &[
+    (0, &["or"]),
+    (1, &["and"]),
     (COMPARISONS, &["=", "<>", "!=", "<", "<="]),
     (BITS, &["|", "#", "&", "<<", ">>"]),
     (6, &["+", "-"]),
@@ -51,20 +64,15 @@ impl Parser {
                     Token::BeyondMax => "9223372036854775808, which is too large,".to_owned(),
                     Token::Variable(name) => format!(":{name}"),
                     Token::Word(word) => format!("\"{word}\""),
-                    Token::Symbol(symbol) => format!("\"{symbol}\""),
                 };
                 (*at, format!("found {found} where {wanted} is expected"))
             }
         }
     }
 
-    /// Takes the next token if it is this symbol or word.
+    /// Takes the next token if it is this.
     fn take(&mut self, wanted: &str) -> bool {
-        let found = match self.tokens.get(self.at) {
-            Some((_, Token::Symbol(symbol))) => *symbol == wanted,
-            Some((_, Token::Word(word))) => word == wanted,
-            _ => false,
-        };
+        let found = matches!(self.tokens.get(self.at), Some((_, Token::Word(word))) if word == wanted);
         self.at += usize::from(found);
         found
     }
@@ -98,12 +106,6 @@ impl Parser {
     /// `left` with the operator that follows it, if its level is at least `least`.
     fn infix(&mut self, least: usize, last: usize, left: Expression) -> Result<Option<(Expression, usize)>, Failure> {
         let start = self.at;
-        if least == 0 && self.take("or") {
-            return Ok(Some((Expression::Or(Box::new([left, self.level(1)?])), 0)));
-        }
-        if least <= 1 && self.take("and") {
-            return Ok(Some((Expression::And(Box::new([left, self.level(2)?])), 1)));
-        }
         if least <= IS {
             let mut made = None;
             if self.take("isnull") {
@@ -127,22 +129,27 @@ impl Parser {
                 return Ok(Some((if not { Call("not", vec![is]) } else { is }, IS)));
             }
         }
-        let Some((_, Token::Symbol(symbol))) = self.tokens.get(self.at) else { return Ok(None) };
-        let (symbol, swapped) = match *symbol {
+        let Some((_, Token::Word(word))) = self.tokens.get(self.at) else { return Ok(None) };
+        let (word, swapped) = match word.as_str() {
             ">" => ("<", true),
             ">=" => ("<=", true),
             other => (other, false),
         };
-        let found = BINARY.iter().find(|(level, symbols)| *level >= least && symbols.contains(&symbol));
-        let Some((level, _)) = found else { return Ok(None) };
-        if *level == COMPARISONS && last == COMPARISONS {
+        let all = BINARY.iter().filter(|(level, _)| *level >= least);
+        let mut all = all.flat_map(|(level, words)| words.iter().map(move |known| (*level, *known)));
+        let Some((level, operator)) = all.find(|(_, known)| *known == word) else { return Ok(None) };
+        if level == COMPARISONS && last == COMPARISONS {
             return Err(self.unexpected("the end (comparisons do not chain)"));
         }
         self.at += 1;
         let right = self.level(level + 1)?;
         // pgbench evaluates `a > b` as `b < a`, so b draws its random numbers first.
         let both = if swapped { vec![right, left] } else { vec![left, right] };
-        Ok(Some((Call(symbol, both), *level)))
+        let made = Call(operator, both);
+        let is_number = self.of_file && level == COMPARISONS;
+        let number = |n| Constant(Value::Int(n));
+        let made = if is_number { Expression::Case(vec![(made, number(1))], Box::new(number(0))) } else { made };
+        Ok(Some((made, level)))
     }
 
     fn prefix(&mut self) -> Result<Expression, Failure> {
@@ -174,7 +181,12 @@ impl Parser {
             Token::Constant(value) => Ok(Constant(value)),
             Token::Variable(name) => Ok(Variable(name)),
             Token::Word(word) if word == "case" => self.case(),
-            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) => self.function(at, &word),
+            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) && word.starts_with(char::is_alphabetic) => {
+                if !self.of_file {
+                    return self.function(at, &word);
+                }
+                if self.take("(") { self.function_of_file(at, &word) } else { Ok(Variable(word)) }
+            }
             _ => {
                 self.at -= 1;
                 Err(self.unexpected("an operand"))
@@ -206,13 +218,7 @@ impl Parser {
             return Err((at, format!("unknown function \"{name}\"; there are {}", names.join(", "))));
         };
         self.expect("(")?;
-        let mut arguments = Vec::new();
-        while !self.take(")") {
-            if !arguments.is_empty() {
-                self.expect(",")?;
-            }
-            arguments.push(self.level(0)?);
-        }
+        let mut arguments = self.arguments()?;
         let given = arguments.len();
         if !(least..=most).contains(&given) {
             let wanted = match (least, most) {
@@ -228,6 +234,35 @@ impl Parser {
         }
         Ok(Call(known, arguments))
     }
+
+    /// Arguments of a function, behind the parenthesis.
+    fn arguments(&mut self) -> Result<Vec<Expression>, Failure> {
+        let mut arguments = Vec::new();
+        while !self.take(")") {
+            if !arguments.is_empty() {
+                self.expect(",")?;
+            }
+            arguments.push(self.level(0)?);
+        }
+        Ok(arguments)
+    }
+
+    /// A function of workload files. What it says of a table or column is a variable: `rows(fact)`.
+    fn function_of_file(&mut self, at: usize, name: &str) -> Result<Expression, Failure> {
+        let arguments = self.arguments()?;
+        match (name, &arguments[..]) {
+            ("rows" | "distinct", [Variable(of)]) => Ok(Variable(format!("{name}({of})"))),
+            ("min", [_, _]) => Ok(Call("least", arguments)),
+            ("max", [_, _]) => Ok(Call("greatest", arguments)),
+            ("if", [condition, result, otherwise]) => {
+                Ok(Expression::Case(vec![(condition.clone(), result.clone())], Box::new(otherwise.clone())))
+            }
+            _ => Err((at, format!("there is no function '{name}' with these arguments (known: {FILE_FUNCTIONS})"))),
+        }
+    }
 }
+
+pub(crate) const FILE_FUNCTIONS: &str =
+    "min(a, b), max(a, b), if(condition, a, b), rows(table), distinct(column of fact)";
 
 const KEYWORDS: &[&str] = &["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];

@@ -4,7 +4,7 @@
 
 use std::f64::consts::PI;
 
-use loadline_model::random::Random as SplitMix;
+use loadline_model::random::{self, Random as SplitMix};
 
 /// A generator. The same seed gives the same numbers as in pgbench.
 #[derive(Debug, Clone)]
@@ -126,9 +126,7 @@ pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
 
 /// FNV-1a of the eight bytes of `value`, low byte first.
 pub(crate) fn fnv1a(value: i64, seed: i64) -> i64 {
-    let start = 0xcbf2_9ce4_8422_2325_u64 ^ seed.cast_unsigned();
-    let hash = value.to_le_bytes().iter().fold(start, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x100_0000_01b3));
-    hash.cast_signed()
+    random::fnv1a(random::FNV_START ^ seed.cast_unsigned(), &value.to_le_bytes()).cast_signed()
 }
 
 /// MurmurHash2 of the eight bytes of `value`.

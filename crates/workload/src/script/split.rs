@@ -2,7 +2,6 @@
 
 use crate::script::value::{is_name, is_name_char};
 
-/// End of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Semicolon,
@@ -153,7 +152,6 @@ fn quoted(text: &str, quote: char, escapes: bool) -> Option<usize> {
     None
 }
 
-/// The length of `$tag$` at the start of `text`.
 fn dollar_tag(text: &str) -> Option<usize> {
     let tag = &text[1..];
     let name = &tag[..tag.find('$')?];

@@ -8,17 +8,16 @@ pub(crate) enum Token {
     /// 9223372036854775808, which only a minus before it makes an integer.
     BeyondMax,
     Variable(String),
-    /// A name of a function or a keyword, in lower case.
+    /// A symbol, or a name of a function or a keyword, in lower case.
     Word(String),
-    Symbol(&'static str),
 }
 
 /// Longest first.
 const SYMBOLS: &[&str] =
     &["<<", ">>", "<=", ">=", "<>", "!=", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "&", "|", "#", "~"];
 
-/// The tokens of `text` with their byte offsets; or what is wrong, and where.
-pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, (usize, String)> {
+/// The tokens of `text` with their byte offsets; or what is wrong, and where. In a workload file (`of_file`) words may have hyphens.
+pub(crate) fn tokens(text: &str, of_file: bool) -> Result<Vec<(usize, Token)>, (usize, String)> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
@@ -40,7 +39,8 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, (usize, String)>
         } else if c.is_ascii_digit() || (c == '.' && rest[1..].starts_with(|d: char| d.is_ascii_digit())) {
             number(rest).map_err(|what| (at, what))?
         } else if c.is_ascii_alphabetic() {
-            let word: String = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+            let is_one = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || (of_file && *c == '-');
+            let word: String = rest.chars().take_while(is_one).collect();
             let token = match word.to_ascii_lowercase().as_str() {
                 "null" => Token::Constant(Value::Null),
                 "true" => Token::Constant(Value::Bool(true)),
@@ -49,7 +49,7 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, (usize, String)>
             };
             (word.len(), token)
         } else if let Some(symbol) = SYMBOLS.iter().find(|s| rest.starts_with(**s)) {
-            (symbol.len(), Token::Symbol(symbol))
+            (symbol.len(), Token::Word((*symbol).to_owned()))
         } else {
             return Err((at, format!("unexpected character {c:?}")));
         };

@@ -1,8 +1,32 @@
-//! Values of expressions, their conversions and their text, and the variables that hold them.
+//! Values of expressions, their conversions and their text, the variables that hold them, and errors of scripts while they run.
 
 use std::collections::HashMap;
 
-use crate::script::error::EvaluationError;
+/// A command that failed while the script ran. pgbench aborts the client, and so must who drives the machine.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    #[error("{0} is out of range for a 64-bit integer")]
+    OutOfRange(&'static str),
+    #[error("division by zero")]
+    DivisionByZero,
+    #[error("cannot use {from} as {to}")]
+    Type { from: &'static str, to: &'static str },
+    #[error("undefined variable \"{0}\"")]
+    Undefined(String),
+    /// In a workload file.
+    #[error("there is no parameter '{name}'{near} (known: {known}); operators have spaces around them")]
+    UnknownName { name: String, near: String, known: String },
+    #[error("variable \"{name}\" has the value {value:?}, which is no number, boolean or null")]
+    Malformed { name: String, value: String },
+    #[error("{function}: {what}")]
+    Argument { function: &'static str, what: String },
+    #[error("\\gset expects one row, the statement returned {0}")]
+    Rows(usize),
+    #[error("the column {0:?} cannot become a variable: name it with AS, in letters, digits and underscores")]
+    Name(String),
+    #[error("the script has no such command")]
+    Program,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value {

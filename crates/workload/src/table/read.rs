@@ -59,7 +59,6 @@ impl Table {
     }
 }
 
-/// The name of a column that can have an index.
 fn indexed(node: Node<'_>, columns: &[ColumnDef]) -> Result<String, UserError> {
     let name = node.owned()?;
     let (_, column) = node.find("the column of an index", &name, columns, |c| &c.name)?;
@@ -97,7 +96,7 @@ impl ColumnDef {
     /// Reads a column. Returns the most bytes of its payload or text as well.
     fn read(node: Node<'_>, params: &[Param]) -> Result<(ColumnDef, i64), UserError> {
         node.fields(&["name", "type", "fill"])?;
-        let (name, logical) = (node.need("name")?.name('_', MAX_NAME)?, node.need("type")?.word()?);
+        let (name, logical) = (node.need("name")?.name('_', MAX_NAME)?, node.need("type")?.read()?);
         let (fill, most_bytes) = Fill::read(node.need("fill")?, params)?;
         Ok((ColumnDef { name, logical, fill }, most_bytes))
     }
