@@ -17,6 +17,7 @@ use loadline_model::{Column, TestRecord, column};
 use loadline_run::{PlanSpec, make_plan};
 
 use crate::arena::Outcome;
+use crate::outcomes::head;
 use crate::short::study;
 
 /// Margin of equivalence.
@@ -151,10 +152,8 @@ fn count(what: &str, case: &Case, records: &[TestRecord], pairs: u32, figure: Op
 
 pub(crate) fn run(args: &ArmsArgs) -> Outcome<()> {
     println!("Comparisons of {} pairs, windows of {} s, {} jobs, margin ±2 %.\n", args.pairs, args.seconds, args.jobs);
-    println!(
-        "| arms | workload | comparisons | faster | slower | equivalent | not shown | B/A, median | found with 80 %, from |"
-    );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
+    let verdicts = "faster | slower | equivalent | not shown";
+    println!("{}", head(&format!("arms | workload | comparisons | {verdicts} | B/A, median | found with 80 %, from")));
     if args.comparisons > 0 {
         // Only the planner of queries with twelve tables and more looks at it.
         let equal = [arm(None, Some(("geqo_seed", "0.1"))), arm(None, Some(("geqo_seed", "0.2")))];

@@ -15,6 +15,7 @@ use loadline_model::{Letter, TestRecord, column};
 use loadline_run::{PlanError, PlanSpec, make_plan, plans};
 
 use crate::arena::{Outcome, said_by};
+use crate::outcomes::head;
 use crate::short::stored;
 
 /// Options of the comparison.
@@ -94,8 +95,7 @@ pub(crate) fn run(args: &BuildsArgs) -> Outcome<ExitCode> {
         }
         eprintln!("pair {} of {} is done", number + 1, args.pairs);
     }
-    println!("\n| target | workload | jobs | figure | new / old | 95 % interval | pairs |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    println!("\n{}", head("target | workload | jobs | figure | new / old | 95 % interval | pairs"));
     for ((target, workload, jobs), figures) in &all {
         for (pairs, (name, _)) in figures.iter().zip(FIGURES) {
             println!("| {target} | {workload} | {jobs} | {name} | {} of {} |", cells(pairs), pairs.len());

@@ -81,8 +81,8 @@ enum Count {
     NotCompleted,
 }
 
-const HEAD: &str = "| case | kills | resumes | windows finished before a kill | lost | repeated | pairs broken | settings not put back \
-                    | left behind | not completed |";
+const HEAD: &str = "case | kills | resumes | windows finished before a kill | lost | repeated | pairs broken | settings not put back \
+                    | left behind | not completed";
 
 #[derive(Default)]
 struct Tally([usize; Count::NotCompleted as usize + 1]);
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &KillsArgs) -> Outcome<ExitCode> {
     let is_chosen = |case: &&Case| args.case.is_empty() || args.case.contains(&case.name);
     let chosen: Vec<&Case> = bench.cases.case.iter().filter(is_chosen).collect();
     let shares: usize = chosen.iter().map(|case| case.share).sum();
-    println!("{HEAD}\n|{}", " --- |".repeat(10));
+    println!("{}", outcomes::head(HEAD));
     let mut good = shares > 0;
     for case in chosen {
         let mut tally = Tally::default();

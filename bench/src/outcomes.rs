@@ -36,6 +36,11 @@ pub(crate) fn all<T: DeserializeOwned>(folder: &Path) -> Outcome<Vec<T>> {
     files.iter().map(|path| Ok(serde_json::from_slice(&fs::read(path)?)?)).collect()
 }
 
+/// Head of a table in Markdown, whose columns are separated by ` | `.
+pub(crate) fn head(columns: &str) -> String {
+    format!("| {columns} |\n|{}", " --- |".repeat(columns.matches(" | ").count() + 1))
+}
+
 /// Today, `2030-12-31`.
 pub(crate) fn today() -> String {
     rfc3339(SystemTime::now()).chars().take(10).collect()

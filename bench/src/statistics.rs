@@ -13,6 +13,8 @@ use loadline_analyze::stats::{mean, median, sample_sd};
 use loadline_analyze::within::half_width;
 use loadline_model::Random;
 
+use crate::outcomes::head;
+
 #[derive(Debug, Parser)]
 pub(crate) struct StatisticsArgs {
     /// Simulated runs behind each figure; a quarter as many histories
@@ -58,6 +60,16 @@ pub(crate) fn run(args: &StatisticsArgs) {
     }
 }
 
+/// Begins a table, whose columns are separated by ` | `.
+fn table(title: &str, columns: &str) {
+    println!("\n### {title}\n\n{}", head(columns));
+}
+
+/// Columns of so many pairs, runs or values.
+fn each<const N: usize>(numbers: [usize; N], what: &str) -> String {
+    numbers.map(|n| format!("{n} {what}")).join(" | ")
+}
+
 /// `runs` values of `one`, each from its own run of `machine`.
 fn simulate<T>(runs: usize, machine: Machine, pairs: usize, ratio: f64, one: impl Fn(&[Pair]) -> T) -> Vec<T> {
     let mut random = Random::new(pairs as u64);
@@ -92,9 +104,8 @@ fn without_blocks(pairs: &[Pair]) -> Vec<Pair> {
 
 fn coverage(runs: usize) {
     const PAIRS: [usize; 6] = [6, 8, 12, 16, 20, 32];
-    println!("### 95 % intervals that miss the true ratio, and their typical half width\n");
-    println!("| machine |{} plain signed ranks, 20 pairs |", PAIRS.map(|n| format!(" {n} pairs |")).concat());
-    println!("| --- |{} --- |", " --- |".repeat(PAIRS.len()));
+    let columns = format!("machine | {} | plain signed ranks, 20 pairs", each(PAIRS, "pairs"));
+    table("95 % intervals that miss the true ratio, and their typical half width", &columns);
     let cell = |ratios: Vec<Option<PairedEstimate>>| {
         let ratios: Vec<PairedEstimate> = ratios.into_iter().flatten().collect();
         if ratios.is_empty() {
@@ -107,14 +118,12 @@ fn coverage(runs: usize) {
         let plain = cell(simulate(runs, machine, 20, 1.0, |p| estimate(&without_blocks(p), ERROR)));
         println!("| {name} |{ours}{plain}");
     }
-    println!();
 }
 
 fn power(runs: usize) {
     const MARGIN: f64 = 0.02;
-    println!("### Verdicts with a margin of ±2 %, one comparison\n");
-    println!("| machine | pairs | equal: faster or slower | equal: equivalent | detectable | 2 % found | 5 % | 20 % |");
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    let columns = "machine | pairs | equal: faster or slower | equal: equivalent | detectable | 2 % found | 5 % | 20 %";
+    table("Verdicts with a margin of ±2 %, one comparison", columns);
     let heavy = Machine { heavy: true, ..QUIET };
     for (name, machine) in [("noise 1 %", Machine { noise: 0.01, ..QUIET }), ("noise 3 %", QUIET)].into_iter().chain([
         ("drift, stalls, noise 1 %", Machine { noise: 0.01, ..Machine::ROUGH }),
@@ -141,15 +150,13 @@ fn power(runs: usize) {
             );
         }
     }
-    println!();
 }
 
 fn price(runs: usize) {
     const MOST: usize = 124;
     let looks = declare(MOST, ERROR);
-    println!("### `--precision` with looks at {looks:?} pairs\n");
-    println!("| machine | precision | missed | reached | pairs used, mean | one look at a known number | price |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let columns = "machine | precision | missed | reached | pairs used, mean | one look at a known number | price";
+    table(&format!("`--precision` with looks at {looks:?} pairs"), columns);
     let share = ERROR / looks.len() as f64;
     for (name, machine) in
         [("noise only", QUIET), ("drift, stalls", Machine::ROUGH), ("heavy tails", Machine { heavy: true, ..QUIET })]
@@ -177,13 +184,11 @@ fn price(runs: usize) {
             );
         }
     }
-    println!();
 }
 
 fn families(runs: usize) {
-    println!("### 20 comparisons of 24 pairs judged together, margin ±2 %\n");
-    println!("| that differ by 5 % | noise | mean share of false verdicts | of those that differ, found |");
-    println!("| --- | --- | --- | --- |");
+    let columns = "that differ by 5 % | noise | mean share of false verdicts | of those that differ, found";
+    table("20 comparisons of 24 pairs judged together, margin ±2 %", columns);
     for (different, alike) in [(0, 1), (5, 1), (10, 1), (0, 20), (5, 5), (10, 20)] {
         let runs = runs / 2;
         let (mut wrong_share, mut found) = (0.0, 0);
@@ -215,9 +220,8 @@ fn families(runs: usize) {
 fn figures(runs: usize) {
     // How a figure follows what all windows have in common, and its own noise.
     const FIGURES: [(f64, f64); 5] = [(-0.05, 0.0), (0.05, 0.001), (-0.05, 0.03), (-0.03, 0.03), (-0.02, 0.2)];
-    println!("### Runs of equal arms with a verdict on some figure beside the main one, no margin\n");
-    println!("| figures | pairs | judged together | judged one by one |");
-    println!("| --- | --- | --- | --- |");
+    let title = "Runs of equal arms with a verdict on some figure beside the main one, no margin";
+    table(title, "figures | pairs | judged together | judged one by one");
     for (cells, pairs) in [(1, 8), (1, 16), (1, 32), (4, 16)] {
         let mut random = Random::new(pairs as u64);
         let mut run = |_| {
@@ -243,17 +247,13 @@ fn figures(runs: usize) {
             percent(found.iter().map(|f| f.1))
         );
     }
-    println!();
 }
 
 /// Intervals of single windows from their own course.
 fn windows(runs: usize) {
     const VALUES: [usize; 5] = [40, 60, 100, 300, 600];
-    println!(
-        "### 95 % intervals of single windows that miss the true mean, and their typical half width in shares of the ideal one\n"
-    );
-    println!("| φ |{}", VALUES.map(|n| format!(" {n} values |")).concat());
-    println!("| --- |{}", " --- |".repeat(VALUES.len()));
+    let title = "95 % intervals of single windows that miss the true mean, and their typical half width in shares of the ideal one";
+    table(title, &format!("φ | {}", each(VALUES, "values")));
     for correlation in [0.0, 0.5, 0.8, 0.9, 0.95] {
         let cell = |n: usize| {
             let of = |seed: usize| {
@@ -269,5 +269,4 @@ fn windows(runs: usize) {
         };
         println!("| {correlation} |{}", VALUES.map(cell).concat());
     }
-    println!();
 }

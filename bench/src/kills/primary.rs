@@ -15,6 +15,7 @@ use nix::sys::signal::{Signal, kill};
 
 use super::{PATIENCE, settled};
 use crate::arena::{Outcome, processes, said_by};
+use crate::outcomes::head;
 use crate::{pgbench, sysbench};
 
 #[derive(Debug, clap::Args)]
@@ -59,7 +60,7 @@ pub(super) fn run(args: &PrimaryArgs) -> Outcome<()> {
     let delay = Duration::from_secs_f64(args.delay / 1000.0);
     let mut random = Random::new(42);
     let mut sum_lost = 0;
-    println!("| level | kills | acknowledged commits | lost | kills with a loss |\n| --- | --- | --- | --- | --- |");
+    println!("{}", head("level | kills | acknowledged commits | lost | kills with a loss"));
     for level in &levels {
         let (mut acknowledged, mut lost, mut with_loss) = (0, 0, 0);
         for _ in 0..args.kills {

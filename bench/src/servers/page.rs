@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::Measured;
 use super::list::List;
+use crate::outcomes::head;
 
 const HEAD: &str = "# Servers that loadline was run on
 
@@ -27,8 +28,7 @@ pub(super) fn page(list: &List, all: &[Measured]) -> String {
     let plans = loadline_run::plans::PLANS.iter().map(|p| p.name).chain([super::REST]);
     let plans: Vec<&str> = plans.filter(|name| all.iter().any(|m| m.plan == *name)).collect();
     let mut out = HEAD.to_owned();
-    let _ = writeln!(out, "| server | from | date | {} |", plans.join(" | "));
-    let _ = writeln!(out, "| --- | --- | --- |{}", " --- |".repeat(plans.len()));
+    let _ = writeln!(out, "{}", head(&format!("server | from | date | {}", plans.join(" | "))));
     for server in &list.servers {
         let of: Vec<&Measured> = all.iter().filter(|m| m.server == server.name).collect();
         if of.is_empty() {

@@ -4,7 +4,7 @@ use loadline_analyze::paired::simulated::Machine;
 use loadline_analyze::trend::{Change, judge};
 use loadline_model::Random;
 
-use super::{ERROR, QUIET, percent};
+use super::{ERROR, QUIET, each, percent, table};
 
 const NIGHTLY: Machine = Machine { noise: 0.05, ..QUIET };
 const LENGTHS: [usize; 4] = [8, 10, 20, 40];
@@ -33,14 +33,8 @@ fn share(histories: &[Vec<Change>]) -> f64 {
     percent(histories.iter().map(|changes| !changes.is_empty()))
 }
 
-fn head(first: &str) {
-    println!("| {first} |{}", LENGTHS.map(|n| format!(" {n} runs |")).concat());
-    println!("| --- |{}", " --- |".repeat(LENGTHS.len()));
-}
-
 fn without(runs: usize) {
-    println!("### Histories without a step: changes found\n");
-    head("runs of a machine");
+    table("Histories without a step: changes found", &format!("runs of a machine | {}", each(LENGTHS, "runs")));
     for (name, machine) in [
         ("noise 5 %", NIGHTLY),
         ("noise 10 %", Machine { noise: 0.1, ..NIGHTLY }),
@@ -51,24 +45,21 @@ fn without(runs: usize) {
         let cell = |n: usize| format!(" {:.1} % |", share(&series(runs, machine, n, 0, 1.0)));
         println!("| {name} |{}", LENGTHS.map(cell).concat());
     }
-    println!();
 }
 
 fn drifting(runs: usize) {
-    println!("### Histories that drift by 20 % from the first to the last run: changes found\n");
-    head("noise");
+    let title = "Histories that drift by 20 % from the first to the last run: changes found";
+    table(title, &format!("noise | {}", each(LENGTHS, "runs")));
     for noise in [0.02, 0.05] {
         let drift = Machine { noise, drift: 0.182, ..QUIET };
         let cell = |n: usize| format!(" {:.0} % |", share(&series(runs, drift, n, 0, 1.0)));
         println!("| {:.0} % |{}", 100.0 * noise, LENGTHS.map(cell).concat());
     }
-    println!();
 }
 
 fn stepped(runs: usize) {
-    println!("### Histories with one step: found; of those, the interval holds the ratio\n");
-    println!("| machine | runs | runs after it | 3 % | 5 % | 10 % | 20 % |");
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    let title = "Histories with one step: found; of those, the interval holds the ratio";
+    table(title, "machine | runs | runs after it | 3 % | 5 % | 10 % | 20 %");
     for (name, machine) in [("noise 5 %", NIGHTLY), ("noise 5 %, stalls", Machine { stalls: 0.05, ..NIGHTLY })] {
         for n in [10, 20, 40] {
             let mut lasts = vec![n / 2, 5, 3];
@@ -86,13 +77,11 @@ fn stepped(runs: usize) {
             }
         }
     }
-    println!();
 }
 
 fn together(runs: usize) {
-    println!("### 20 histories of 20 runs judged together, noise 5 %\n");
-    println!("| that change by 20 % in the middle | mean share of false ones | of those that change, found |");
-    println!("| --- | --- | --- |");
+    let columns = "that change by 20 % in the middle | mean share of false ones | of those that change, found";
+    table("20 histories of 20 runs judged together, noise 5 %", columns);
     for different in [0, 1, 5, 20] {
         let runs = runs / 2;
         let (mut wrong, mut right) = (0.0, 0);
@@ -117,5 +106,4 @@ fn together(runs: usize) {
         };
         println!("| {different} | {:.1} % | {found} |", 100.0 * wrong / runs as f64);
     }
-    println!();
 }

@@ -43,9 +43,8 @@ fn openings(runs: usize) {
         ("the same in 80 s: never steady", |t| (0.5 + 0.5 * t / 80.0).min(1.0)),
     ];
     const NOISES: [(f64, f64); 4] = [(0.03, 0.0), (0.03, 0.8), (0.1, 0.5), (0.1, 0.8)];
-    println!("### Planted warm-ups: windows that open too early, median opening, never within 60 s\n");
-    println!("| course | noise, φ | no trend, 5 looks | right from |");
-    println!("| --- | --- | --- | --- |");
+    let title = "Planted warm-ups: windows that open too early, median opening, never within 60 s";
+    super::table(title, "course | noise, φ | no trend, 5 looks | right from");
     for (name, truth) in COURSES {
         for (noise, correlation) in NOISES {
             let off = |n: usize| (mean_of_window(truth, n) - 1.0).abs() > BIAS;
@@ -61,14 +60,12 @@ fn openings(runs: usize) {
             println!("| {name} | {noise:.0} %, {correlation} | {early:.0} %, {when}, {never:.0} % | {right} |");
         }
     }
-    println!();
 }
 
 fn marks(runs: usize) {
     const WINDOWS: [usize; 4] = [20, 40, 100, 300];
-    println!("### Planted windows of 2, 4, 10 and 30 s that are marked\n");
-    println!("| course | noise, φ |{}", WINDOWS.map(|n| format!(" {n} values |")).concat());
-    println!("| --- | --- |{}", " --- |".repeat(WINDOWS.len()));
+    let columns = format!("course | noise, φ | {}", super::each(WINDOWS, "values"));
+    super::table("Planted windows of 2, 4, 10 and 30 s that are marked", &columns);
     /// Name, throughput of a window of so many seconds at a time in it, s, noises.
     type Case = (&'static str, fn(f64, f64) -> f64, &'static [(f64, f64)]);
     let courses: [Case; 7] = [
@@ -95,5 +92,4 @@ fn marks(runs: usize) {
             println!("| {name} | {:.0} %, {correlation} |{}", 100.0 * noise, WINDOWS.map(cell).concat());
         }
     }
-    println!();
 }

@@ -1,14 +1,11 @@
 //! `loadline compare`: what a run of two arms shows, or which of two stored runs is faster.
 
-use std::path::PathBuf;
-
 use loadline_model::manifest::RunState;
 use loadline_report::{Compared, Format, RunData, Terms};
 use loadline_run::plan::DEFAULT_EQUIVALENCE;
 
 use crate::args::CompareArgs;
 use crate::exit::{self, Failure};
-use crate::target::run_folder;
 use crate::{output, run, source};
 
 /// Says what is wrong with stored runs.
@@ -22,15 +19,7 @@ fn warn(runs: &[RunData]) {
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
-    let (mut runs, mut paths): (Vec<RunData>, Vec<PathBuf>) = Default::default();
-    for run in &args.runs {
-        let (stored, data) = source::load(&run_folder(run, &args.results))?;
-        if paths.iter().any(|path| path == stored.path()) {
-            return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
-        }
-        paths.push(stored.path().to_owned());
-        runs.push(data);
-    }
+    let (_, runs) = source::load_all(&args.runs, &args.results)?;
     if runs.len() == 1 && (args.equivalence.is_some() || args.across_drivers || args.unequal) {
         return Err(Failure::usage(
             "--equivalence, --across-drivers and --unequal are for two runs: what two arms are judged by was set when they were measured",
@@ -46,8 +35,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     // Workloads of the plans that the server refused have no row.
     let refused = runs.iter().flat_map(|run| run.manifest.plan.refused());
     let mut not_judged: Vec<String> = refused.map(|skipped| format!("{}: {}", skipped.code, skipped.reason)).collect();
-    let text = if args.format == Format::Csv { compared.csv() } else { compared.text().to_owned() };
-    output::write(&args.output, text.as_bytes())?;
+    let text = if args.verdicts.format == Format::Csv { compared.csv() } else { compared.text().to_owned() };
+    output::write(&args.verdicts.output, text.as_bytes())?;
     let Some(share) = args.fail_if_slower else {
         if compared.counts()[0] == 0 && !compared.has_curves() {
             output::say("nothing was compared: the reasons are in the table");

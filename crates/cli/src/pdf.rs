@@ -62,10 +62,6 @@ fn browser() -> Result<PathBuf, Failure> {
 
 fn command(program: &Path, page: &Path, pdf: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
-    let mut print_to = std::ffi::OsString::from("--print-to-pdf=");
-    print_to.push(pdf);
-    let mut profile = std::ffi::OsString::from("--user-data-dir=");
-    profile.push(folder.join("profile"));
     command.args(["--headless", "--disable-gpu", "--no-pdf-header-footer", "--no-first-run", "--disable-extensions"]);
     command.args(["--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     // Nothing is looked up, and nothing is reached by number either.
@@ -74,6 +70,9 @@ fn command(program: &Path, page: &Path, pdf: &Path, folder: &Path) -> Command {
     if nix::unistd::geteuid().is_root() {
         command.arg("--no-sandbox");
     }
-    command.arg(print_to).arg(profile).arg(page);
+    let profile = folder.join("profile");
+    command
+        .args([format!("--print-to-pdf={}", pdf.display()), format!("--user-data-dir={}", profile.display())])
+        .arg(page);
     command
 }

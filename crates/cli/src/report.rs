@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::output;
 use crate::pdf;
 use crate::references;
-use crate::source::load;
+use crate::source::{load, load_all};
 use crate::target::run_folder;
 
 /// The page of test number `test` of a stored run, without what other tests share.
@@ -70,15 +70,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     }
     let prices = args.price.as_deref().map(prices).transpose()?;
     let internal = |e: ReportError| Failure::failed(e.to_string());
-    let mut runs = if args.example { loadline_report::example().map_err(internal)? } else { Vec::new() };
-    let mut all_stored: Vec<StoredRun> = Vec::new();
-    for run in &args.runs {
-        let (stored, data) = load(&run_folder(run, &args.results))?;
-        if all_stored.iter().any(|other| other.path() == stored.path()) {
-            return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
-        }
-        all_stored.push(stored);
-        runs.push(audited(data));
+    let (all_stored, data) = load_all(&args.runs, &args.results)?;
+    let mut runs: Vec<RunData> = data.into_iter().map(audited).collect();
+    if args.example {
+        runs = loadline_report::example().map_err(internal)?;
     }
     add_references(args, &mut runs)?;
     if args.summary && matches!(args.format, Some(Format::Csv | Format::Json)) {

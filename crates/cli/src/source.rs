@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loadline_live::read_run;
 use loadline_model::format::did_you_mean;
@@ -12,6 +12,7 @@ use loadline_store::StoredRun;
 
 use crate::exit::Failure;
 use crate::output;
+use crate::target::run_folder;
 
 /// Largest table that is read. A million rows have about 100 MiB.
 const LARGEST: u64 = 1 << 30;
@@ -26,6 +27,20 @@ pub(crate) fn load(path: &Path) -> Result<(StoredRun, RunData), Failure> {
         output::say(&format!("{}: {}", stored.id(), published.source));
     }
     Ok((stored, data))
+}
+
+/// Stored runs of which none is named twice.
+pub(crate) fn load_all(runs: &[PathBuf], results: &Path) -> Result<(Vec<StoredRun>, Vec<RunData>), Failure> {
+    let (mut all, mut data): (Vec<StoredRun>, Vec<RunData>) = Default::default();
+    for run in runs {
+        let (stored, read) = load(&run_folder(run, results))?;
+        if all.iter().any(|other| other.path() == stored.path()) {
+            return Err(Failure::usage(format!("{} is named twice", stored.path().display())));
+        }
+        all.push(stored);
+        data.push(read);
+    }
+    Ok((all, data))
 }
 
 /// Refuses a workload that is named, but of which there is no test.

@@ -10,8 +10,6 @@ mod common;
 mod cluster;
 #[path = "alone/disturbance.rs"]
 mod disturbance;
-#[path = "alone/storage.rs"]
-mod storage;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,4 +17,12 @@ static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The storage and database-writer groups.
+#[test]
+fn where_blocks_come_from_is_proved_or_the_test_is_invalid() {
+    let _alone = alone();
+    let server = common::Server::start(&["shared_buffers=128MB"]);
+    common::hold_runs(include_str!("it/data/demands/storage.toml"), &[("{url}", &server.url())]);
 }

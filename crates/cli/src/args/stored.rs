@@ -46,9 +46,17 @@ const LISTS: [(&str, &str, Format); 4] = [
     ("csv", "CSV", Format::Csv),
     ("json", "JSON", Format::Json),
 ];
-/// Formats of a comparison.
-const VERDICTS: [(&str, &str, Format); 2] =
-    [("text", "Plain text", Format::Text), ("csv", "CSV: a row per workload, jobs and figure", Format::Csv)];
+/// How a comparison is written.
+#[derive(Debug, Args)]
+pub(crate) struct VerdictArgs {
+    /// Format
+    #[arg(long, default_value = "text", value_parser = named([
+        ("text", "Plain text", Format::Text), ("csv", "CSV: a row per workload, jobs and figure", Format::Csv)]))]
+    pub(crate) format: Format,
+    /// File to write, - for standard output
+    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -71,12 +79,8 @@ pub(crate) struct CompareArgs {
     /// Two runs: compare other work as well (parameters, load, data, rows and redo per transaction), and mark it
     #[arg(long)]
     pub(crate) unequal: bool,
-    /// Format
-    #[arg(long, value_parser = named(VERDICTS), default_value = "text")]
-    pub(crate) format: Format,
-    /// File to write, - for standard output
-    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) verdicts: VerdictArgs,
 }
 
 #[derive(Debug, Args)]
@@ -95,12 +99,8 @@ pub(crate) struct TrendArgs {
     /// than this, e.g. 3%
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     pub(crate) fail_if_slower: Option<f64>,
-    /// Format
-    #[arg(long, value_parser = named(VERDICTS), default_value = "text")]
-    pub(crate) format: Format,
-    /// File to write, - for standard output
-    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) verdicts: VerdictArgs,
 }
 
 /// `loadline report`.

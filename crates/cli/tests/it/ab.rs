@@ -82,23 +82,9 @@ fn verdict_between(arms: &[&str], results: &Path) -> (String, Ran) {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
+#[cfg(feature = "servers")]
 fn settings_of_a_private_server_change_from_window_to_window() {
-    for (target, name, [a, b]) in [
-        ("postgres-temp:", "synchronous_commit", ["on", "off"]),
-        ("mariadb-temp:", "innodb_flush_log_at_trx_commit", ["1", "2"]),
-    ] {
-        let results = results();
-        let [arm_a, arm_b] = [a, b].map(|value| format!("{name}={value}"));
-        let arms = ["--target", target, "--setting-a", &arm_a, "--setting-b", &arm_b, "--pairs", "2"];
-        let ran = measured(&ab(&arms, results.path()));
-        for test in tests_of(&ran.folder()) {
-            let marked = test["forced"].as_str().is_some_and(|why| why.contains(&format!("{name} = {b}")));
-            assert_eq!(marked, test["arm"] == "B", "{test}");
-        }
-        assert_eq!(compared(&[&ran.folder()])["commit_throughput_tps"]["pairs"], "2", "{}", ran.said());
-        assert_eq!(manifest_of(&ran.folder())["plan"]["paired"]["variants"][0]["label"], format!("A: {arm_a}"));
-    }
+    hold_runs(include_str!("data/demands/settings.toml"), &[]);
 }
 
 /// The commands of README and guide that compare two settings of a private server, without where results go and how long it takes.

@@ -97,55 +97,13 @@ impl Fleet {
     }
 }
 
-fn each<T>(test: &Value, figure: &str, of: impl Fn(&Value) -> Option<T>) -> Vec<T> {
-    test["by_agent"].as_array().unwrap().iter().map(|agent| of(&agent[figure]).unwrap()).collect()
-}
-
-fn names(test: &Value) -> Vec<String> {
-    each(test, "name", |name| Some(name.as_str()?.to_owned()))
-}
-
 #[test]
 fn jobs_are_spread_over_agents_and_add_up() {
     let fleet = Fleet::at("", "", "a1 a2 a10", "--max-jobs 4");
     let there = fleet.listed();
     assert_eq!(there.len(), 3);
     assert!(there["a2"]["state"] == "free" && there["a2"]["max_jobs"] == 4, "{there:?}");
-    let ran = fleet.run(3, "null:?pause=1ms", &format!("{SHORT} --jobs 2,7 --repeat 1"));
-    let tests = sound_tests(&ran);
-    assert!(ran.err.contains("agents, skew"), "the skew is printed: {}", ran.said());
-    assert_eq!(tests.len(), 2);
-    // Two jobs need two agents; seven are spread evenly, in the order of the names.
-    assert_eq!([0, 1].map(|test| each(&tests[test], "jobs", Value::as_u64)), [vec![1, 1], vec![3, 2, 2]]);
-    assert_eq!(each(&tests[1], "first_job", Value::as_u64), [0, 3, 5]);
-    assert_eq!(names(&tests[1]), ["a1", "a2", "a10"]);
-    for test in &tests {
-        let sum: f64 = each(test, "tps", Value::as_f64).iter().sum();
-        let all = figure(test, "commit_throughput_tps");
-        assert!((sum / all - 1.0).abs() < 1e-9, "{sum} {all}");
-        let skew = each(test, "start_skew_ms", Value::as_f64).into_iter().fold(0.0, f64::max);
-        assert_eq!(outcome(test, "agents") == "passed", skew > 0.0 && skew <= 2.0, "{skew}");
-    }
-    let html = read(ran.folder().join("report/index.html"));
-    assert!(html.contains("id=\"agents\"") && html.contains("a10"), "the table of agents");
-    fleet
-        .run(3, "null:", &format!("{SHORT} --jobs 13"))
-        .fails(2, &["13 jobs are more than the agents run, which is 12"]);
-    fleet.wait_until_free();
-
-    // Populations are those of one process.
-    let folder = results();
-    let plan = folder.path().join("mixed.toml");
-    let text = "workload = [\"LGWR-LAT1\"]\nduration = \"1s\"\nwarmup = \"300ms\"\n\
-                [[populations]]\njobs = 5\n[[populations]]\njobs = 3\nthink = \"20ms\"\n\
-                [[populations]]\njobs = 1\nrate = 50\n";
-    std::fs::write(&plan, text).unwrap();
-    let test = &sound_tests(&fleet.run(3, "null:?pause=2ms", plan.to_str().unwrap()))[0];
-    // Five jobs of 2 ms, three of 22, one of 20: on a busy machine they do less, and no more but by chance.
-    let tps = [0, 1, 2].map(|part| test["populations"][part]["tps"].as_f64().unwrap());
-    assert!(tps[0] <= 2600.0 && (1.0..=200.0).contains(&tps[1]) && (1.0..=60.0).contains(&tps[2]), "{tps:?}");
-    let all = figure(test, "commit_throughput_tps");
-    assert!((tps.iter().sum::<f64>() / all - 1.0).abs() < 1e-6, "{tps:?} {all}");
+    hold_runs(include_str!("data/demands/agents.toml"), &[("{hub}", &fleet.reach)]);
 }
 
 #[test]

@@ -125,19 +125,3 @@ fn levels_of_a_users_own_pair_are_put_back() {
         wait_for("what it was", || settings() == before);
     }
 }
-
-#[test]
-fn jobs_that_read_are_spread_over_standbys_and_counted_there() {
-    let results = results();
-    let more =
-        "--nodes 1,2 --workload TP-LOOKUP,LGWR-LAT1 --jobs 2 --duration 400ms --warmup 200ms --size 1MiB --no-probe";
-    let ran = on("postgres-temp:?standbys=1", results.path(), more);
-    let tests = sound_tests(&ran);
-    assert!(ran.err.contains("LGWR-LAT1 is not measured over 2 nodes"), "{}", ran.said());
-    let once = [("LGWR-LAT1", 1), ("TP-LOOKUP", 1), ("TP-LOOKUP", 2)];
-    assert_eq!(made(&tests, "nodes"), once, "{}", ran.said());
-    tests.iter().for_each(|test| passed(test, "commits-node"));
-    let both = tests[2]["by_node"].as_array().unwrap();
-    assert!(both.iter().all(|n| n["jobs"] == 1 && n["tps"].as_f64().unwrap() > 0.0), "{both:?}");
-    assert_eq!(csv(&ran.folder()).iter().map(|r| r["nodes"].as_str()).collect::<Vec<_>>(), ["1", "1", "2"]);
-}

@@ -10,9 +10,6 @@ struct Cases {
     case: Vec<Case>,
 }
 
-/// Passwords and tokens of these command lines, which are never said.
-const PASSWORDS: [&str; 4] = ["s3cr3tpw", "tops3cret", "wr0ngpass", "s3cretT0ken"];
-
 /// A command line, and what it must say.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -80,6 +80,45 @@ fn an_interrupted_search_for_a_rate_goes_on_after_the_looks_that_were_made() {
 }
 
 #[test]
+fn an_interrupted_window_keeps_the_parts_that_ended() {
+    let results = results();
+    let line = "--plan aging --jobs 2 --duration 60s --warmup 200ms --no-probe --parameter TP-MIXED.accounts=1000 --parameter \
+                TP-MIXED.entries=1000";
+    let child = start_on("sqlite:", results.path(), line);
+    // Seconds of the window.
+    folder_with(results.path(), "live.jsonl", |live| live.matches("\"event\":\"second\"").count() >= 4);
+    signal(&child, Signal::SIGINT);
+    let ran = ended(child);
+    assert_eq!(ran.code, 130, "{}", ran.said());
+    let folder = ran.folder();
+    let [test] = &tests_of(&folder)[..] else { panic!("{}", ran.said()) };
+    let parts = test["aging"].as_array().unwrap();
+    assert!((1..60).contains(&parts.len()) && parts.iter().all(|part| part["tps"].as_f64() > Some(0.0)), "{test}");
+    assert!(test["tables_mib"].is_number() && test["commit_throughput_tps"].is_null(), "{test}");
+    assert_eq!(test["valid"], false, "nothing proves it: {test}");
+    let page = words(&report(&folder, "--format text")).join(" ");
+    assert!(page.contains("the window was interrupted"), "{page}");
+    let again = run(&["run", "--resume", folder.to_str().unwrap()]);
+    assert!(again.err.contains("nothing was left to measure") && tests_of(&folder).len() == 1, "{}", again.said());
+}
+
+/// Jobs that think for most of the time: also a small machine has CPU for all.
+const THINKING: &str = "--workload LGWR-LAT1 --jobs 2000 --think 500ms --warmup 2s --no-probe --duration 600s";
+
+#[test]
+fn an_interrupt_ends_two_thousand_sessions_in_the_middle_of_a_long_window() {
+    let dir = results();
+    let mut running = start_on("null:", dir.path(), THINKING);
+    let tasks = format!("/proc/{}/task", running.id());
+    wait_for("2,000 threads", || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 2000));
+    std::thread::sleep(Duration::from_secs(3));
+    signal(&running, Signal::SIGINT);
+    wait_for("its end", || running.try_wait().unwrap().is_some());
+    ended(running).fails(130, &[]);
+    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+}
+
+#[test]
 fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_measured() {
     let [first, dir] = [results(), results()];
     let mut server = Server::start(&[]);

@@ -2,62 +2,6 @@
 
 use crate::common::*;
 
-fn measure(target: &str, results: &tempfile::TempDir, more: &str) -> Ran {
-    let ran = lat1(target, results, &format!("--jobs 2 --duration 500ms --warmup 300ms {more}"));
-    sound_tests(&ran);
-    ran
-}
-
-/// The figures of a limit before and after its test.
-fn samples(test: &Value) -> [f64; 2] {
-    let all = test["limit"]["samples"].as_array().unwrap();
-    let all: Vec<f64> = all.iter().map(|s| s.as_f64().unwrap()).collect();
-    <[f64; 2]>::try_from(all).unwrap()
-}
-
-/// The share of its limit that a test has is that of its figures.
-#[track_caller]
-fn share_of_the_limit(test: &Value) {
-    let share = figure(test, "commit_throughput_tps") / figure(test, "limit_tps") * 100.0;
-    assert!(share > 0.0 && (figure(test, "limit_share_pct") - share).abs() < 1e-6, "{share}: {test}");
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn every_durable_test_is_held_against_the_reference_log_writer() {
-    for target in ["sqlite:", "mariadb-temp:"] {
-        let dir = results();
-        let folder = measure(target, &dir, "").folder();
-        let t = &tests_of(&folder)[0];
-        let limit = &t["limit"];
-        assert!(limit["source"] == "run" && limit["jobs"] == 2, "{target}: {}", t["absent"]["limit_tps"]);
-        let (tps, [before, after]) = (figure(t, "limit_tps"), samples(t));
-        assert!((before + after) / 2.0 - tps < 1e-6 * tps);
-        share_of_the_limit(t);
-        let manifest = manifest_of(&folder);
-        // The same work: the redo that calibration saw.
-        let calibrated = &manifest["calibration"]["LGWR-LAT1"]["redo_bytes_per_tx"];
-        assert_eq!(&limit["redo_bytes_per_tx"], calibrated, "{target}");
-        // The storage was probed before.
-        let rows = manifest["probes"]["log"]["rows"].as_array().unwrap();
-        assert!(rows.iter().any(|r| r["operation"] == "sequential-write" && r["per_s"].as_f64().unwrap() > 0.0));
-        assert_eq!(leftovers(dir.path()), Vec::<String>::new());
-    }
-}
-
-#[test]
-fn without_a_limit_its_reason_stands_there() {
-    let dir = results();
-    for (target, more, says) in
-        [("sqlite:", "--no-probe", "--no-probe"), ("wal:", "", "it is itself"), ("null:", "", "no log")]
-    {
-        let t = &tests_of(&lat1(target, &dir, &format!("--jobs 2 --duration 300ms --warmup 200ms {more}")).folder())[0];
-        assert!(t.get("limit").is_none() && t.get("limit_share_pct").is_none(), "{target}");
-        assert!(absent(t, "limit_share_pct").contains(says), "{target}: {}", t["absent"]);
-    }
-    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
-}
-
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn limits_are_brought_from_the_databases_own_machine() {
@@ -78,7 +22,8 @@ fn limits_are_brought_from_the_databases_own_machine() {
         let in_flight = of(p, "tps") * of(p, "latency_ns_mean") / 1e9;
         assert!(in_flight > 0.0 && in_flight < of(p, "jobs") * 1.01, "{in_flight} in flight: {p}");
     }
-    let t = tests_of(&measure("postgres-temp:", &dir, &format!("--limits {shown}")).folder()).remove(0);
+    let ran = lat1("postgres-temp:", &dir, &format!("--jobs 2 --duration 500ms --warmup 300ms --limits {shown}"));
+    let t = &sound_tests(&ran)[0];
     assert_eq!(t["limit"]["source"], "file", "{}", t["absent"]["limit_tps"]);
     // Of another machine than the database's, and of none.
     stored["machine"]["host"] = "elsewhere".into();
@@ -88,78 +33,17 @@ fn limits_are_brought_from_the_databases_own_machine() {
     }
 }
 
-/// Runs storage workloads on a database in a file in `path`, which may be in memory.
-fn storage(path: &Path) -> Vec<Value> {
-    let short = "--jobs 2 --duration 800ms --warmup 300ms --allow-cached --force";
-    let tests = tests_of(&on("sqlite:", path, &format!("--workload STO-READ,STO-SCAN --size 32MiB {short}")).folder());
-    assert_eq!(tests.len(), 2, "the run goes on");
-    tests
-}
-
 #[test]
-fn reads_are_compared_with_the_device_if_there_is_one() {
-    let (disk, memory) = (results(), tempfile::tempdir_in("/dev/shm").unwrap());
-    for (test, name) in storage(disk.path()).iter().zip(["block reads", "read bandwidth"]) {
-        let limit = &test["limit"];
-        assert_eq!(limit["name"], name, "{}", test["absent"]["limit_tps"]);
-        assert!(limit["of"].as_str().unwrap().contains("reads of"), "{limit}");
-        assert!(samples(test).into_iter().all(|s| s > 0.0) && figure(test, "limit_share_pct") > 0.0, "{limit}");
-    }
-    assert_eq!(leftovers(disk.path()), Vec::<String>::new());
-    for test in storage(memory.path()) {
-        assert!(absent(&test, "limit_share_pct").contains("in memory (tmpfs)"), "{test}");
-    }
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn transactions_that_change_nothing_are_not_compared_with_the_log() {
+#[cfg(feature = "servers")]
+fn what_bounds_a_test_is_what_its_workload_lists() {
     let (dir, server) = (results(), Server::start(&[]));
-    // A transaction may put no message, and then looks.
     let text = read(EXAMPLE);
     let text = text.replace("default = 3\nmin = 1\nmax = 100\n", "default = 3\nmin = 0\nmax = 100\n");
     let text = text.replace("default = 1\nmin = 0", "default = 1\nmin = 1");
     let file = dir.path().join("queue.toml");
     std::fs::write(&file, text).unwrap();
-    let name = |target: &str, puts: u32, jobs: u32| {
-        let short = format!("--parameter QUEUE.puts={puts} --jobs {jobs} --duration 300ms --warmup 200ms");
-        // Invalid tests on a busy machine have limits, too.
-        let ran = on(target, &dir, &format!("--workload-file {} {short}", file.display()));
-        let test = tests_of(&ran.folder()).remove(0);
-        test["limit"]["name"].as_str().unwrap_or_else(|| panic!("{}", test["absent"]["limit_tps"])).to_owned()
-    };
-    for target in ["sqlite:", &server.url()] {
-        assert_eq!(name(target, 0, 2), "empty statements", "{target}");
-    }
-    assert_eq!(name(&server.url(), 1, 1), "empty statements + log writer");
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn what_bounds_a_test_is_what_its_workload_lists() {
-    let dir = results();
-    for (target, workloads, jobs) in [
-        ("sqlite:", "SRV-QUERY1,SRV-SCAN,DA-SCAN,DA-AGG,DA-JOIN,DA-SORT,DA-WINDOW", "2 --parameter DA-AGG.groups=10"),
-        ("postgres-temp:", "SRV-SCAN,PLS-ADD,TP-MEDIUM", "1,2"),
-    ] {
-        let short = "--size 4MiB --duration 400ms --warmup 200ms";
-        // Invalid tests on a busy machine have limits, too.
-        let ran = on(target, &dir, &format!("--workload {workloads} --jobs {jobs} {short}"));
-        let tests = tests_of(&ran.folder());
-        assert!(workloads.split(',').all(|code| tests.iter().any(|t| t["workload"] == code)), "{}", ran.said());
-        for t in &tests {
-            let code = t["workload"].as_str().unwrap();
-            let listed = &loadline_workload::find(code).unwrap().limits;
-            let name = t["limit"]["name"].as_str().unwrap_or_else(|| panic!("{code}: {}", t["absent"]["limit_tps"]));
-            assert!(name.split(" + ").all(|part| listed.iter().any(|l| l.name() == part)), "{code}: {name}");
-            // One job does after each other what several do at once.
-            let in_series = t["jobs"] == 1 && listed.iter().filter(|l| l.is_in_series()).count() > 1;
-            assert_eq!(name.contains(" + "), in_series, "{code} with {} jobs: {name}", t["jobs"]);
-            share_of_the_limit(t);
-            assert!(samples(t).into_iter().all(|s| s > 0.0), "{t}");
-        }
-    }
-    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+    let names = [("{file}", file.to_str().unwrap()), ("{url}", &server.url())];
+    hold_runs(include_str!("data/demands/listed.toml"), &names);
 }
 
 #[test]

@@ -1,65 +1,6 @@
-//! End to end: the data-load group, and the data set: kept, refused, dropped, too large.
+//! The data set and the tables of workloads: kept, refused, dropped or changed in mid-run, too large.
 
 use crate::common::*;
-
-/// All workloads of the group, small, one job.
-fn plan(dir: &Path) -> String {
-    let file = dir.join("plan.toml");
-    let text = "group = [\"data-load\"]\njobs = [1]\nduration = \"0.5s\"\nwarmup = \"0.3s\"\nprobe = false\n\
-                [parameters]\nDBL-11 = { rows = 3 }\nDBL-12 = { rows = 7 }\nDBL-22 = { rows = 500 }\n\
-                DBL-INDEX = { rows = 2000 }\nDBL-STREAM = { rows = 5, batches = 40 }\n";
-    std::fs::write(&file, text).unwrap();
-    file.display().to_string()
-}
-
-fn near(a: f64, b: f64) -> bool {
-    (a / b - 1.0).abs() < 1e-6
-}
-
-fn group_on(target: &str) {
-    let dir = results();
-    let ran = on(target, dir.path().join("runs"), &plan(dir.path()));
-    let tests = sound_tests(&ran);
-    let count = |code: &str| tests.iter().filter(|t| t["workload"] == code).count();
-    let counts = ["DBL-11", "DBL-12", "DBL-22", "DBL-STREAM", "DBL-INDEX"].map(count);
-    // A parameter that is given is not swept over: one test then, for the one number of jobs.
-    assert_eq!(counts, [1, 1, 3, 1, 1], "{}", ran.said());
-    for t in &tests {
-        let figure = |id: &str| figure(t, id);
-        assert_eq!(figure("errors"), 0.0, "{t:#}");
-        assert!(near(figure("rows_per_s"), figure("rows_per_tx") * figure("tx_per_s")), "{t:#}");
-        assert!(figure("data_mib_per_s") > 0.0, "{t:#}");
-        if t["workload"] == "DBL-INDEX" {
-            assert_eq!(figure("rows_per_tx"), 2000.0);
-            continue;
-        }
-        // The table itself was asked: it grew by what the jobs say, exactly.
-        passed(t, "work-evidence");
-        assert_eq!(figure("rows_changed_database") % figure("rows_per_tx"), 0.0);
-        // Bytes as stored: more than the payload, less than four times the values of a row.
-        let row = figure("data_mib_per_s") * 1024.0 * 1024.0 / figure("rows_per_s");
-        let values = if t["workload"] == "DBL-22" { 184.0 } else { 144.0 };
-        assert!((120.0..4.0 * values).contains(&row) || figure("rows_changed_database") < 2000.0, "{row}: {t:#}");
-    }
-    let of = |code: &str| tests.iter().filter(|t| t["workload"] == code).collect::<Vec<_>>();
-    assert!(of("DBL-11").iter().all(|t| t["rows_per_tx"] == 3.0 && t["statements_per_tx"] == 3.0));
-    assert!(of("DBL-12").iter().all(|t| t["rows_per_tx"] == 7.0 && t["statements_per_tx"] == 1.0));
-    let indexes: Vec<_> =
-        of("DBL-22").iter().map(|t| (t["swept"].as_str().map(str::to_owned), t["indexes"].as_f64())).collect();
-    let swept = Some("indexes".to_owned());
-    assert_eq!(indexes, [(swept.clone(), Some(0.0)), (swept, Some(3.0)), (None, Some(0.0))]);
-    let stream = of("DBL-STREAM")[0];
-    let [p50, p99] = ["p50", "p99"].map(|q| figure(stream, &format!("visible_delay_ns_{q}")));
-    assert!(0.0 < p50 && p50 <= p99 && p99 < 5e9, "{stream:#}");
-    // The last batches of the window are looked for after its end.
-    passed(stream, "batches-seen");
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn the_group_on_every_database() {
-    ["sqlite:", "postgres-temp:", "mariadb-temp:"].into_iter().for_each(group_on);
-}
 
 fn queries(target: &str, results: &Path, more: &str) -> Ran {
     let short = "--workload SRV-QUERY1 --jobs 1 --duration 0.3s --warmup 0.2s --no-probe --size 1MiB";
@@ -119,19 +60,35 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
 }
 
 #[test]
-fn the_workloads_own_tables_are_loaded_and_told_as_the_data_set_is() {
+#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
+fn money_or_stock_that_vanishes_makes_a_test_invalid() {
+    let server = Server::start(&[]);
     let dir = results();
-    let short = "--no-probe --jobs 1 --duration 0.3s --warmup 0.2s --size 4MiB";
-    let ran = on("sqlite:", dir.path(), &format!("--workload DBWR-THR,STO-READ-ASYNC {short}"));
-    assert!(ran.code <= 1, "{}", ran.said());
-    for table in ["loaded blocks of DBWR-THR: 16,", "loaded spread of STO-READ-ASYNC: 13,"] {
-        assert_eq!(ran.err.matches(table).count(), 1, "{table}: {}", ran.said());
+    let more = "--workload TP-LIGHT,TP-MEDIUM --jobs 2 --duration 2s --warmup 500ms --no-probe";
+    let child = start_on(&server.url(), dir.path(), more);
+    let under_way = |what: &str, sql: &str| {
+        wait_for(what, || {
+            std::thread::sleep(Duration::from_millis(30));
+            server.sql(sql).is_ok_and(|n| n.parse::<i64>().unwrap_or(0) > 20)
+        });
+    };
+    // A coin that nobody paid, in the middle of the test.
+    under_way("changed accounts", "SELECT sum(changes) FROM loadline.tp_light_account");
+    server.sql("UPDATE loadline.tp_light_account SET balance = balance + 1 WHERE id = 5").unwrap();
+    // One piece of something that nobody ordered.
+    under_way("orders", "SELECT count(*) FROM loadline.tp_medium_orders");
+    server.sql("UPDATE loadline.tp_medium_stock SET quantity = quantity - 1 WHERE id = 5").unwrap();
+    let ran = ended(child);
+    let tests = tests_of(&ran.folder());
+    assert_eq!((ran.code, tests.len()), (1, 2), "{}", ran.said());
+    for (test, what) in tests.iter().zip(["accounts hold and have spent", "the stock taken equals what was ordered"]) {
+        let failed = check(test, "consistency");
+        assert_eq!((test["valid"].as_bool(), &failed["outcome"]), (Some(false), &Value::from("failed")), "{test}");
+        let detail = failed["detail"].as_str().unwrap();
+        assert!(detail.contains(what) && detail.contains("off by 1)"), "{detail}");
+        // Nothing else is wrong.
+        passed(test, "work-evidence");
     }
-    let manifest = manifest_of(&ran.folder());
-    let mut tables: Vec<_> =
-        manifest["data_set"].as_array().unwrap().iter().map(|t| t["table"].as_str().unwrap()).collect();
-    tables.sort_unstable();
-    assert_eq!(tables, ["blocks of DBWR-THR", "spread of STO-READ-ASYNC"], "once each");
 }
 
 #[test]

@@ -6,16 +6,12 @@ mod ab;
 #[cfg(feature = "hub")]
 mod agents;
 #[cfg(feature = "servers")]
-mod aging;
-#[cfg(feature = "servers")]
 mod analytics;
-mod bound;
 mod browser;
 #[cfg(feature = "servers")]
 mod clusters;
 mod commands;
 mod common;
-mod cost;
 mod first_use;
 #[path = "../net/kept.rs"]
 mod kept;
@@ -27,6 +23,7 @@ mod load;
 mod made_checks;
 #[cfg(feature = "servers")]
 mod managed;
+mod measured;
 mod metrics;
 #[cfg(feature = "servers")]
 mod mysql;
@@ -34,7 +31,6 @@ mod pages;
 #[cfg(feature = "servers")]
 mod pgbench_scripts;
 mod plans;
-mod populations;
 #[cfg(feature = "servers")]
 mod postgres;
 mod probe;
@@ -43,8 +39,6 @@ mod refused;
 mod registry;
 #[cfg(feature = "servers")]
 mod snapshot;
-#[cfg(feature = "servers")]
-mod tp;
 mod trend;
 mod user_workload;
 #[cfg(feature = "servers")]

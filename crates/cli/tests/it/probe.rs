@@ -13,11 +13,6 @@ fn is_empty(dir: &Path) -> bool {
     std::fs::read_dir(dir).unwrap().count() == 0
 }
 
-fn probe(dirs: &[&Path], more: &str) -> Ran {
-    let dirs: Vec<&str> = dirs.iter().map(|dir| dir.to_str().unwrap()).collect();
-    ok(&words(&format!("probe {} {SHORT} {more}", dirs.join(" "))))
-}
-
 /// That figures of a point agree is a test of `storage/tests/probe.rs`.
 #[test]
 fn csv_holds_every_point_and_what_a_killed_probe_left_is_removed() {
@@ -27,7 +22,9 @@ fn csv_holds_every_point_and_what_a_killed_probe_left_is_removed() {
     // As on a filesystem that keeps the names of open files, or after a kill before the name is gone.
     let leftover = dir.path().join(format!("loadline-probe-{}-0123456789abcdef.tmp", ended.id()));
     std::fs::write(&leftover, "x").unwrap();
-    let ran = probe(&[dir.path()], "--seconds 1 --format csv --output -");
+    let wanted = "--compressibility 0.5 --dedup 0.25 --engine threads";
+    let ran =
+        ok(&words(&format!("probe {} {SHORT} --seconds 1 --format csv --output - {wanted}", dir.path().display())));
     assert!(ran.err.contains("a killed probe left it"), "{}", ran.said());
     let mut lines = ran.out.lines().map(|line| line.matches(',').count());
     assert!(lines.next().is_some_and(|commas| lines.all(|line| line == commas)), "{}", ran.said());
@@ -39,26 +36,13 @@ fn csv_holds_every_point_and_what_a_killed_probe_left_is_removed() {
         // A percentile that too few samples stand on is left out, and only then.
         assert_eq!(row["p99_ns"].is_empty(), figure("samples") < 100.0, "{row:?}");
         assert_eq!(row["p999_ns"].is_empty(), figure("samples") < 1000.0, "{row:?}");
-        assert_eq!(row["dir"], dir.path().to_str().unwrap());
+        let told = ["dir", "engine", "compressibility", "dedup"].map(|column| row[column].as_str());
+        assert_eq!(told, [dir.path().to_str().unwrap(), "threads", "0.5", "0.25"]);
         found.insert((row["operation"].clone(), figure("size_bytes") as u64, figure("depth") as u32));
     }
     let expected = points(false).into_iter().map(|p| (p.operation.id().to_owned(), p.size, p.depth));
     assert_eq!(found, expected.collect());
     assert!(is_empty(dir.path()));
-}
-
-#[test]
-fn directories_stand_side_by_side_in_tables() {
-    let disk = results();
-    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-    let both = [disk.path(), memory.path()];
-    let text = probe(&both, "--seconds 1 --compressibility 0.5 --dedup 0.25").out;
-    for part in ["A per s", "B p99", "Random read", "Mapped memory", "compressibility 0.5", "dedup 0.25 (0."] {
-        assert!(text.contains(part), "{part}\n{text}");
-    }
-    let markdown = probe(&both[1..], "--seconds 1 --format md --engine threads").out;
-    assert!(markdown.contains("## Random read") && markdown.contains("| ---: |"), "{markdown}");
-    assert!(both.into_iter().all(is_empty));
 }
 
 /// Lets the system call io_uring_setup of `command` fail with EPERM, as containers' profiles do.

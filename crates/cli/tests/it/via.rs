@@ -46,45 +46,17 @@ fn line(target: &str, ways: &[&str], results: &Path, more: &str) -> String {
     format!("ab --target {target}{ways} {short} {more} --results {}", results.display())
 }
 
-/// Measures two pairs of two jobs on `target` and through `via`. Returns the run folder and its tests.
-fn pairs(target: &str, via: &str, results: &Path, more: &str) -> (PathBuf, Vec<Value>) {
-    let ran = measured(&words(&line(target, &[via], results, &format!("--pairs 2 {more}"))));
-    assert!(ran.out.contains(" through "), "{}", ran.said());
-    let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 4, "{}", ran.said());
-    for test in &tests {
-        let (cpu, why) = (&test["via_cpu_us_per_tx"], test["absent"]["via_cpu_us_per_tx"].as_str());
-        match test["arm"].as_str().unwrap() {
-            "A" => assert!(cpu.is_null() && why.unwrap().contains("directly"), "{test}"),
-            _ => assert!(cpu.as_f64().is_some_and(|us| us >= 0.0) && why.is_none(), "{test}"),
-        }
-        assert_eq!(test["driver"], "client", "the database's own loop would not go through it");
-    }
-    (ran.folder(), tests)
-}
-
 #[test]
-fn a_pooler_that_shares_sessions_is_measured_in_turns_with_direct_ones() {
-    let (server, results) = (Server::start(&[]), results());
-    let pooler = Pooler::start(&server);
-    let small = "--workload TP-MIXED --parameter TP-MIXED.accounts=1000 --parameter TP-MIXED.entries=1000";
-    let (folder, tests) = pairs(&server.url(), &pooler.url("postgres"), results.path(), small);
-    // Sessions of jobs report late behind a pooler: they are counted over the whole test, in both arms.
-    for test in &tests {
-        let outcomes = ["commits-database", "commits-window"].map(|id| outcome(test, id));
-        assert_eq!(outcomes, ["passed", "not-made"], "{test}");
-    }
-    let proxied = tests.iter().filter(|test| test["arm"] == "B");
-    assert!(proxied.map(|test| test["via_cpu_us_per_tx"].as_f64().unwrap()).sum::<f64>() > 0.0);
-    let text = report(&folder, "--format md");
-    assert!(text.contains("The price of the way") && text.contains("unprepared"), "{text}");
-    assert!(
-        text.contains("It pays from 2 jobs on, the fewest") || text.contains("Up to 2 jobs it is not shown to pay"),
-        "{text}"
-    );
-    let manifest = manifest_of(&folder);
-    let via = manifest["plan"]["paired"]["variants"][1]["via"].as_str().unwrap();
-    assert!(via.contains("boss@127.0.0.1") && !manifest.to_string().contains("tops3cret"), "{via}");
+fn a_way_that_shares_sessions_or_not_is_measured_in_turns_with_none() {
+    let (server, maria) = (Server::start(&[]), Maria::start(&[]));
+    let pooler = Pooler::start(&server).url("postgres");
+    let socket = maria.file("relay");
+    let _relay = Relay::start(Path::new(&socket), Path::new(&maria.file("s"))).unwrap();
+    let (url, root, relay) = (server.url(), maria.url("root"), format!("mysql://root@/?socket={socket}"));
+    let names = [("{postgres}", url.as_str()), ("{pooler}", &pooler), ("{mariadb}", &root), ("{relay}", &relay)];
+    hold_runs(include_str!("data/demands/via.toml"), &names);
+    let (other, results) = (Maria::start(&[]), results());
+    command(&line(&other.url("root"), &[&relay], results.path(), LIGHT)).fails(3, &["leads to another server"]);
 }
 
 #[test]
@@ -118,15 +90,4 @@ fn a_proxy_that_leads_elsewhere_is_refused_before_anything_is_measured() {
     server.sql("CREATE ROLE ann LOGIN SUPERUSER").unwrap();
     refused(&server.url().replace("boss", "ann"), &pooler.url("postgres"), 3, &["the role 'boss'", "'ann'"]);
     assert!(!server.has_schema());
-}
-
-#[test]
-fn a_proxy_of_mariadb_is_measured_as_well() {
-    let (server, results) = (Maria::start(&[]), results());
-    let socket = server.file("relay");
-    let _relay = Relay::start(Path::new(&socket), Path::new(&server.file("s"))).unwrap();
-    let via = format!("mysql://root@/?socket={socket}");
-    pairs(&server.url("root"), &via, results.path(), LIGHT);
-    let other = Maria::start(&[]);
-    command(&line(&other.url("root"), &[&via], results.path(), LIGHT)).fails(3, &["leads to another server"]);
 }

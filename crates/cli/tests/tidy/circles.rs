@@ -1,28 +1,8 @@
 //! Circles of files: which file of a crate imports which, by its `use` lines and the paths in its code.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use crate::tree::{Tree, code};
-
-/// Files that import each other, each with what it imports from which other.
-pub(crate) struct Circle(BTreeMap<String, BTreeSet<(String, String)>>);
-
-impl Circle {
-    pub(crate) fn members(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
-    }
-}
-
-impl fmt::Display for Circle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("import each other")?;
-        for (file, imports) in &self.0 {
-            imports.iter().try_for_each(|(other, name)| write!(f, "\n    {file} -> {other} for {name}"))?;
-        }
-        Ok(())
-    }
-}
+use crate::tree::{Breach, Tree, code};
 
 /// A path of a module from the root of its crate: `["mysql", "wire"]`.
 type Module = Vec<String>;
@@ -36,8 +16,8 @@ struct File<'t> {
 
 struct Modules<'t>(BTreeMap<Module, File<'t>>);
 
-/// The circles of the crate in `folder`.
-pub(crate) fn circles(tree: &Tree, folder: &str) -> Vec<Circle> {
+/// The circles of the crate in `folder`, each with what its files import from which other.
+pub(crate) fn circles(tree: &Tree, folder: &str) -> Vec<Breach> {
     let src = format!("{folder}/src/");
     let in_src = tree.rust().filter_map(|(path, text)| Some((module_of(path.strip_prefix(&src)?), path, text)));
     let file = |path, text| {
@@ -61,12 +41,13 @@ pub(crate) fn circles(tree: &Tree, folder: &str) -> Vec<Circle> {
         }
         let members: Vec<&Module> = from.iter().copied().filter(|m| reach[m].contains(module)).collect();
         seen.extend(&members);
-        let file = |m: &Module| modules.0[m].path.to_owned();
+        let file = |m: &Module| modules.0[m].path;
         let inside = |m: &&Module| {
             let within = imports[*m].iter().filter(|(other, _)| members.contains(&other));
-            (file(m), within.map(|(other, name)| (file(other), name.clone())).collect())
+            within.map(|(other, name)| format!("\n    {} -> {} for {name}", file(m), file(other))).collect::<String>()
         };
-        circles.push(Circle(members.iter().map(inside).collect()));
+        let what = format!("import each other{}", members.iter().map(inside).collect::<String>());
+        circles.push(Breach { paths: members.iter().map(|m| file(m).to_owned()).collect(), what });
     }
     circles
 }

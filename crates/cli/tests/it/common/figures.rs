@@ -28,14 +28,3 @@ pub(crate) fn passed(test: &Value, id: &str) {
 pub(crate) fn all_passed(tests: &[Value], ids: &[&str]) {
     tests.iter().for_each(|test| ids.iter().for_each(|id| passed(test, id)));
 }
-
-/// Demands on tests wherever blocks come from the device.
-pub(crate) fn from_the_device(test: &Value) {
-    passed(test, "data-source");
-    assert_eq!(test["data_source"], "device");
-    let (reads, device) = (figure(test, "block_reads_per_s"), figure(test, "device_reads_per_s"));
-    assert!(reads > 0.0 && device > 0.0, "{reads} reads, {device} of the device");
-    assert!(figure(test, "device_read_share_pct") >= 90.0);
-    let notes = test["notes"].to_string();
-    assert!(notes.contains("\"kept-out\"") && notes.contains("\"only_written\":false"), "{notes}");
-}

@@ -1,6 +1,7 @@
 //! Shared parts of the end-to-end tests: running the real binary, and a private PostgreSQL.
 #![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod demands;
 mod figures;
 mod mariadb;
 mod sound;
@@ -16,6 +17,7 @@ pub(crate) use std::path::{Path, PathBuf};
 pub(crate) use std::process::{Child, Command, Stdio};
 pub(crate) use std::time::Duration;
 
+pub(crate) use demands::{hold_runs, hold_runs_often};
 pub(crate) use figures::*;
 pub(crate) use mariadb::Maria;
 pub(crate) use nix::sys::signal::Signal;
@@ -33,6 +35,9 @@ pub(crate) const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/dat
 
 /// The documented workload of a user.
 pub(crate) const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/queue.toml");
+
+/// Passwords and tokens of the tests, which are never said or stored.
+pub(crate) const PASSWORDS: [&str; 4] = ["s3cr3tpw", "tops3cret", "wr0ngpass", "s3cretT0ken"];
 
 pub(crate) fn loadline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_loadline"));
