@@ -5,7 +5,6 @@ use crate::common::*;
 /// Workloads of these tests.
 const TYPED: &str = include_str!("data/typed.toml");
 const MAYBE: &str = include_str!("data/maybe.toml");
-const REST: &str = include_str!("data/rest.toml");
 
 /// Runs a workload file for a moment; `more` are further words.
 fn run_file(file: &Path, target: &str, results: &Path, more: &str) -> Ran {
@@ -14,41 +13,24 @@ fn run_file(file: &Path, target: &str, results: &Path, more: &str) -> Ran {
 }
 
 #[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
+#[cfg(feature = "servers")]
 fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
-    let (dir, files) = (results(), results());
+    let dir = results();
     let (unix, json) = ("EXTRACT(EPOCH FROM at) - 946684800", "doc ->> 'id'");
-    for (target, driver, at, doc) in [
-        ("sqlite:", "client", "unixepoch(at) - 946684800", "CONCAT(doc ->> 'id', '')"),
-        ("postgres-temp:", "client", unix, json),
-        ("postgres-temp:", "database", unix, json),
-        ("mariadb-temp:", "client", "TIMESTAMPDIFF(SECOND, '2000-01-01', at)", "JSON_VALUE(doc, '$.id')"),
+    // Only a client counts rows and writes them in bulk; MariaDB returns no changed row.
+    for (target, driver, others, at, doc) in [
+        ("sqlite:", "client", "rest maybe", "unixepoch(at) - 946684800", "CONCAT(doc ->> 'id', '')"),
+        ("postgres-temp:", "client", "rest maybe", unix, json),
+        ("postgres-temp:", "database", "", unix, json),
+        ("mariadb-temp:", "client", "rest", "TIMESTAMPDIFF(SECOND, '2000-01-01', at)", "JSON_VALUE(doc, '$.id')"),
     ] {
-        let mut texts = vec![("typed", TYPED.replace("{{at}}", at).replace("{{doc}}", doc))];
-        // Only a client counts rows and writes them in bulk; MariaDB returns no changed row.
-        if driver == "client" {
-            texts.push(("rest", REST.to_owned()));
-        }
-        if driver == "client" && target != "mariadb-temp:" {
-            texts.push(("maybe", MAYBE.to_owned()));
-        }
-        let mut more = format!("--jobs 3 --driver {driver}");
-        for (name, text) in &texts {
-            let file = files.path().join(format!("{name}.toml"));
-            std::fs::write(&file, text).unwrap();
-            more += &format!(" --workload-file {}", file.display());
-        }
-        let tests = sound_tests(&run_file(Path::new(EXAMPLE), target, dir.path(), &more));
-        assert_eq!(tests.len(), texts.len() + 1, "{target} {driver}");
-        all_passed(&tests, &["work-evidence"]);
-        for t in tests.iter().filter(|t| t["workload"] == "TYPED" || t["workload"] == "QUEUE") {
-            passed(t, "consistency");
-        }
-        let queue = tests.iter().find(|t| t["workload"] == "QUEUE").unwrap();
-        assert_eq!((&queue["driver"], &queue["kpis"][2]), (&driver.into(), &"transaction_time_ns_p99".into()));
-        assert_eq!((&queue["facts"]["sized"], &queue["facts"]["writes"]), (&false.into(), &true.into()), "{target}");
+        let typed = dir.path().join("typed.toml");
+        std::fs::write(&typed, TYPED.replace("{{at}}", at).replace("{{doc}}", doc)).unwrap();
+        let others = words(others).into_iter().map(|name| format!(" --workload-file {DATA}/{name}.toml"));
+        let files = format!("--workload-file {}{}", typed.display(), others.collect::<String>());
+        let names = [("{target}", target), ("{driver}", driver), ("{files}", &files)];
+        hold_runs(include_str!("data/demands/language.toml"), &names);
     }
-    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
 }
 
 #[test]

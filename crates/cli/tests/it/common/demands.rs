@@ -149,7 +149,8 @@ impl Measured {
         let tests: Vec<Said> = tests.iter().zip(bounds).map(|(test, by)| scope(test, by)).collect();
         let cpus = std::thread::available_parallelism().unwrap().get();
         let manifest = folder.join("manifest.json").exists().then(|| manifest_of(&folder));
-        let run = context! { on => on_target, cpus, code => ran.code, out => ran.out, err => ran.err, manifest, tests };
+        let run =
+            context! { on => on_target, line, cpus, code => ran.code, out => ran.out, err => ran.err, manifest, tests };
         let env = environment(&folder);
         let mut wrong: Vec<String> = self.holds.iter().filter_map(|of| why_not(&env, of, &run)).collect();
         for test in &tests {
