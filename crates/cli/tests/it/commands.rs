@@ -30,12 +30,8 @@ impl Case {
     fn holds(&self, code: i32, names: &[(&str, &str)]) -> Ran {
         let filled = |text: &str| names.iter().fold(text.to_owned(), |text, (name, of)| text.replace(name, of));
         let line = filled(&self.line);
-        let mut args = Vec::new();
-        for (n, part) in line.split('\'').enumerate() {
-            args.extend(if n % 2 == 1 { vec![part] } else { words(part) });
-        }
         let mut command = loadline();
-        command.args(without_tries(&args));
+        command.args(without_tries(&quoted(&line)));
         if !self.input.is_empty() {
             command.stdin(std::fs::File::open(filled(&self.input)).unwrap());
         }

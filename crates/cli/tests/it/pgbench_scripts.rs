@@ -86,39 +86,15 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let server = Server::start(&["log_statement=all", "log_line_prefix=%a|%p|"]);
     let dir = results();
     pgbench(&server, &["-i", "-q", "-s", "1"]);
-    let write = |name: &str, text: &str| write(dir.path(), name, text);
-    let mixed = write("mixed.sql", "BEGIN;\nSELECT 1 AS a \\gset\nSELECT :a;\nEND;\n") + "@3";
-    let short = write("short.sql", "SELECT 1;;\nSELECT 2;\n") + "@2";
-    let ran = measure(&server, dir.path(), "2", &["--pgbench-script", &mixed, "--pgbench-script", &short]);
-    let test = &tests_of(&ran.folder())[0];
-    assert!(sound(test), "{}", ran.said());
-
-    // Each script has a row of its own, and together they are the test.
-    let kinds = test["kinds"].as_array().unwrap();
-    let tps: Vec<f64> = kinds.iter().map(|kind| kind["tps"].as_f64().unwrap()).collect();
-    assert_eq!(kinds.iter().map(|kind| kind["weight"].as_i64()).collect::<Vec<_>>(), [Some(3), Some(2)]);
-    assert!((tps.iter().sum::<f64>() / figure(test, "tx_per_s") - 1.0).abs() < 1e-6, "{tps:?}");
-    assert!((1.2..1.8).contains(&(tps[0] / tps[1])), "{tps:?}");
-    let table = rows_of(&printed(&format!("export {} --format csv --table kinds", ran.folder().display())));
-    assert_eq!(table.iter().map(|row| number(row, "tps")).collect::<Vec<_>>(), tps);
-    let all: f64 = table.iter().map(|row| number(row, "transactions")).sum();
-    assert_eq!(all, figure(test, "commits"));
-    // Of a refused test, no figures are shown.
-    assert!(refused(test) || ran.out.contains("short.sql (weight 2)"), "{}", ran.said());
-
-    // Some scripts are one transaction of the server, others three: an empty statement is one as well.
-    assert_eq!(test["workload"], "PGBENCH");
-    ["commits-database", "commits-window"].iter().for_each(|id| passed(test, id));
-    let per_tx = figure(test, "commits_database") / figure(test, "commits");
-    assert!((1.65..1.95).contains(&per_tx), "3 of 5 scripts commit once, 2 of 5 three times: {per_tx}");
+    server.sql("CREATE TABLE history (note text)").unwrap();
+    let short = format!("--warmup 300ms --no-probe --duration 1s --seed {SEED}");
+    let names = [("{url}", server.url()), ("{short}", short)];
+    hold_runs(include_str!("data/demands/scripts.toml"), &names.each_ref().map(|(name, of)| (*name, of.as_str())));
     assert!(!server.has_schema());
-
-    // Scripts only read, unless told otherwise.
-    let tpcb = ["--pgbench-script", "builtin:tpcb-like"];
-    measure(&server, dir.path(), "1", &tpcb).fails(1, &["builtin:tpcb-like:6:1: ERROR 25006", "--allow-writes"]);
     assert_eq!(server.sql("SELECT count(*) FROM pgbench_history").unwrap(), "0");
     let before = server.log().len();
-    let ran = measure(&server, dir.path(), "1,2", &[&tpcb[..], &["--allow-writes"]].concat());
+    let tpcb = ["--pgbench-script", "builtin:tpcb-like", "--allow-writes"];
+    let ran = measure(&server, dir.path(), "1,2", &tpcb);
     let tests = tests_of(&ran.folder());
     assert_eq!(tests.len(), 2, "{}", ran.said());
     // No session repeats what one of the test before drew: it would find those rows in caches.
@@ -134,71 +110,13 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let sums = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(delta) FROM pgbench_history)";
     assert_eq!(server.sql(sums).unwrap(), "t");
 
-    scripts_that_fail(&server, dir.path());
-    what_scripts_did_is_proven(&server);
-}
-
-fn scripts_that_fail(server: &Server, dir: &Path) {
-    let write = |name: &str, text: &str| write(dir, name, text);
-    // One that loses against another is a failed transaction, and its client goes on.
-    let conflicting =
-        write("lose.sql", "BEGIN ISOLATION LEVEL REPEATABLE READ;\nUPDATE pgbench_branches SET bbalance = 0;\nEND;\n");
-    let ran = measure(server, dir, "2", &["--pgbench-script", &conflicting, "--allow-writes"]);
-    let test = &tests_of(&ran.folder())[0];
-    assert!(figure(test, "errors") > 0.0 && figure(test, "commits") > 0.0, "{}", ran.said());
-    passed(test, "window");
-    assert!(check(test, "errors")["detail"].as_str().unwrap().contains("lose.sql:2:1: ERROR 40001"), "{}", ran.said());
-
-    // What may commit by itself is not compared with the server's count: no check passes for nothing.
-    let block = write("do.sql", "DO $$ BEGIN PERFORM 1; COMMIT; END $$;\n");
-    let ran = measure(server, dir, "1", &["--pgbench-script", &block]);
-    let test = &tests_of(&ran.folder())[0];
-    assert_eq!(outcome(test, "commits-database"), "not-made", "{}", ran.said());
-
     // What fails with one job is not tried with more, until somebody may have mended it.
-    let later = write("later.sql", "SELECT * FROM later;\n");
-    let ran = measure(server, dir, "1,2,3", &["--pgbench-script", &later]);
+    let later = write(dir.path(), "later.sql", "SELECT * FROM later;\n");
+    let ran = measure(&server, dir.path(), "1,2,3", &["--pgbench-script", &later]);
     let folder = ran.folder();
     assert_eq!(tests_of(&folder).len(), 1, "{}", ran.said());
     server.sql("CREATE TABLE later (n int)").unwrap();
     let ran = resumed(&folder, "");
     let tps: Vec<f64> = tests_of(&folder).iter().map(|test| figure(test, "tx_per_s")).collect();
     assert!(tps.len() == 3 && tps[0] == 0.0 && tps[1] > 0.0 && tps[2] > 0.0, "{tps:?}: {}", ran.said());
-
-    // Whatever ends pgbench's client ends the job, with the place.
-    for (text, says) in [
-        ("SELECT 1;\n\\set x :nosuch\n", "fails.sql:2:1: undefined variable \"nosuch\""),
-        ("BEGIN;\nSELECT 1;\n", "the script ends and leaves a transaction open"),
-        ("SELECT 1 WHERE false \\gset\n", "\\gset expects one row, the statement returned 0"),
-        ("COPY (SELECT 1) TO STDOUT;\n", "COPY TO STDOUT"),
-        ("SELECT * FROM nosuch;\n", "fails.sql:1:1: ERROR 42P01: relation \"nosuch\" does not exist"),
-    ] {
-        let fails = write("fails.sql", text);
-        measure(server, dir, "1", &["--pgbench-script", &fails]).fails(1, &[says]);
-    }
-}
-
-fn what_scripts_did_is_proven(server: &Server) {
-    let dir = results();
-    server.sql("CREATE TABLE history (note text)").unwrap();
-    let measured = |text: &str, more: &[&str]| {
-        let path = write(dir.path(), "script.sql", text);
-        let ran = measure(server, dir.path(), "2", &[&["--pgbench-script", &path], more].concat());
-        tests_of(&ran.folder()).remove(0)
-    };
-    let insert = "INSERT INTO history VALUES ('x');\n";
-    let test = measured(insert, &["--allow-writes", "--evidence", "SELECT count(*)::bigint FROM history"]);
-    passed(&test, "work-evidence");
-    assert!(test["checks"].as_array().unwrap().iter().all(|check| check["id"] != "read-only"), "it may write");
-    let test = measured(insert, &["--allow-writes", "--evidence", "SELECT count(*) / 2 FROM history"]);
-    assert!(!sound(&test) && outcome(&test, "work-evidence") == "failed", "{test}");
-    // A script that turns the guard off is told of.
-    let test = measured(&format!("SET default_transaction_read_only = off;\n{insert}"), &[]);
-    assert_eq!(outcome(&test, "read-only"), "noted", "{test}");
-    let test = measured("SELECT count(*) FROM history WHERE note = 'y';\n", &[]);
-    assert_eq!(outcome(&test, "read-only"), "passed", "{test}");
-    // One that sends nothing has no throughput.
-    let test = measured("\\if false\nSELECT 1;\n\\endif\n", &[]);
-    assert!(!sound(&test), "{test}");
-    assert!(check(&test, "work-evidence")["detail"].as_str().unwrap().contains("nothing was sent"), "{test}");
 }

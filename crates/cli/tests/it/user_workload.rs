@@ -28,7 +28,7 @@ fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
         std::fs::write(&typed, TYPED.replace("{{at}}", at).replace("{{doc}}", doc)).unwrap();
         let others = words(others).into_iter().map(|name| format!(" --workload-file {DATA}/{name}.toml"));
         let files = format!("--workload-file {}{}", typed.display(), others.collect::<String>());
-        let names = [("{target}", target), ("{driver}", driver), ("{files}", &files)];
+        let names = [("{target}", target), ("{driver}", driver), ("{others}", &files)];
         hold_runs(include_str!("data/demands/language.toml"), &names);
     }
 }

@@ -27,7 +27,10 @@ struct Measured {
     on: Vec<String>,
     /// The command, if it is not `run`.
     command: Option<String>,
+    /// A word with blanks is within single quotes.
     line: String,
+    /// Files of the folder `{files}`, and their texts.
+    files: BTreeMap<String, String>,
     /// Folder of the results, if another than on a disk.
     within: Option<String>,
     /// Tests may be refused, and the run may end in any way: what must hold of that stands in the demands.
@@ -135,7 +138,10 @@ impl Measured {
         let within = self.within.as_deref().unwrap_or("/var/tmp");
         let dir = tempfile::Builder::new().prefix("loadline-test-").tempdir_in(within).unwrap();
         let measure = self.command.as_deref().unwrap_or("run");
-        let ran = command(&format!("{measure} --target {on_target} --results {} {line}", dir.path().display()));
+        let files = tempfile::tempdir().unwrap();
+        self.files.iter().for_each(|(name, text)| std::fs::write(files.path().join(name), text).unwrap());
+        let line = line.replace("{files}", files.path().to_str().unwrap());
+        let ran = run(&quoted(&format!("{measure} --target {on_target} --results {} {line}", dir.path().display())));
         let folder = PathBuf::from(ran.out.lines().last().unwrap_or_default());
         let tests = if self.unjudged { tests_of(&folder) } else { sound_tests(&ran) };
         let mut bounds = Vec::new();
@@ -149,12 +155,12 @@ impl Measured {
         let tests: Vec<Said> = tests.iter().zip(bounds).map(|(test, by)| scope(test, by)).collect();
         let cpus = std::thread::available_parallelism().unwrap().get();
         let manifest = folder.join("manifest.json").exists().then(|| manifest_of(&folder));
-        let run =
+        let whole =
             context! { on => on_target, line, cpus, code => ran.code, out => ran.out, err => ran.err, manifest, tests };
         let env = environment(&folder);
-        let mut wrong: Vec<String> = self.holds.iter().filter_map(|of| why_not(&env, of, &run)).collect();
+        let mut wrong: Vec<String> = self.holds.iter().filter_map(|of| why_not(&env, of, &whole)).collect();
         for test in &tests {
-            let all = context! { ..test.clone(), ..run.clone() };
+            let all = context! { ..test.clone(), ..whole.clone() };
             let broken: Vec<String> =
                 self.each.iter().chain(of_all).flat_map(|demand| demand.wrong(&env, &all)).collect();
             wrong.extend((!broken.is_empty()).then(|| format!("{}: {test}", broken.join("\n"))));

@@ -132,6 +132,11 @@ pub(crate) fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
+/// The words of a command line, of which one with blanks is within single quotes.
+pub(crate) fn quoted(line: &str) -> Vec<&str> {
+    line.split('\'').enumerate().flat_map(|(n, part)| if n % 2 == 1 { vec![part] } else { words(part) }).collect()
+}
+
 /// Runs a command line of [`words`].
 pub(crate) fn command(line: &str) -> Ran {
     run(&words(line))
