@@ -67,7 +67,7 @@ fn with_a_binary_log_commits_in_a_procedure_wait_and_are_counted_once() {
 }
 
 fn scanned_on(targets: [&str; 2]) {
-    targets.map(|target| hold_runs(include_str!("data/demands/scan.toml"), &[("{target}", target)]));
+    targets.iter().for_each(|target| hold_runs(include_str!("data/demands/scan.toml"), &[("{target}", target)]));
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_users_server_is_measured_checked_and_left_clean() {
     let (url, there) =
         (server.url("root"), "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
     let demands = [include_str!("data/demands/users.toml"), include_str!("data/demands/mariadb.toml")];
-    demands.map(|table| hold_runs(table, &[("{url}", &url)]));
+    demands.iter().for_each(|table| hold_runs(table, &[("{url}", &url)]));
     assert_eq!(server.sql(there).unwrap(), "0");
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
     hold_runs(include_str!("data/demands/nowait.toml"), &[("{url}", &url)]);

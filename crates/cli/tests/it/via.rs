@@ -49,11 +49,12 @@ fn line(target: &str, ways: &[&str], results: &Path, more: &str) -> String {
 #[test]
 fn a_way_that_shares_sessions_or_not_is_measured_in_turns_with_none() {
     let (server, maria) = (Server::start(&[]), Maria::start(&[]));
-    let pooler = Pooler::start(&server).url("postgres");
+    let pooler = Pooler::start(&server);
     let socket = maria.file("relay");
     let _relay = Relay::start(Path::new(&socket), Path::new(&maria.file("s"))).unwrap();
     let (url, root, relay) = (server.url(), maria.url("root"), format!("mysql://root@/?socket={socket}"));
-    let names = [("{postgres}", url.as_str()), ("{pooler}", &pooler), ("{mariadb}", &root), ("{relay}", &relay)];
+    let pooled = pooler.url("postgres");
+    let names = [("{postgres}", url.as_str()), ("{pooler}", &pooled), ("{mariadb}", &root), ("{relay}", &relay)];
     hold_runs(include_str!("data/demands/via.toml"), &names);
     let (other, results) = (Maria::start(&[]), results());
     command(&line(&other.url("root"), &[&relay], results.path(), LIGHT)).fails(3, &["leads to another server"]);

@@ -193,5 +193,5 @@ pub(crate) fn hold_runs_often(table: &str, names: &[(&str, &str)], times: usize,
 }
 
 pub(crate) fn hold_runs(table: &str, names: &[(&str, &str)]) {
-    hold_runs_often(table, &[&[("{data}", DATA), ("{example}", EXAMPLE)], names].concat(), 1, 0);
+    hold_runs_often(table, &[&[("{data}", DATA), ("{example}", EXAMPLE)][..], names].concat(), 1, 0);
 }
