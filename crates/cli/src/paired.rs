@@ -5,6 +5,7 @@ use loadline_model::Driver;
 use loadline_model::plan::{JobsSpec, TimeSpec};
 use loadline_model::variant::VariantSpec;
 use loadline_run::PlanSpec;
+use loadline_run::plan::levels::default_delays;
 
 use crate::args::{AbArgs, PairedCommand, ReplicaCostArgs, letters};
 use crate::exit::Failure;
@@ -13,7 +14,9 @@ use crate::run;
 pub(crate) fn measure(paired: &PairedCommand, command: Vec<String>) -> Result<u8, Failure> {
     match paired {
         PairedCommand::Ab(args) => ab(args, command),
-        PairedCommand::ReplicaCost(args) => replica_cost(args, command),
+        PairedCommand::ReplicaCost(args) => {
+            run::measure(&args.run, command, PlanSpec::default(), &[], |spec| Ok(with_levels(args, spec)))
+        }
     }
 }
 
@@ -24,10 +27,13 @@ fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
     run::measure(&args.run, command, default, &urls, |spec| with_variants(args, spec))
 }
 
+fn names_workloads(spec: &PlanSpec) -> bool {
+    [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script].iter().any(|list| list.is_some())
+}
+
 /// `spec` with the variants of the flags, each key of which overrides the plan file's.
 fn with_variants(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure> {
-    let named = [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script];
-    if named.iter().all(|list| list.is_none()) {
+    if !names_workloads(&spec) {
         return Err(Failure::usage(
             "name what the arms are compared by, such as --workload LGWR-LAT25 (see `loadline workloads`)",
         ));
@@ -52,39 +58,24 @@ fn with_variants(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure>
     Ok(spec)
 }
 
-/// Workload unless flags or a plan file say otherwise: a small transaction, as an application commits it.
-fn usual() -> PlanSpec {
-    PlanSpec {
-        workload: Some(vec!["LGWR-LAT1".to_owned()]),
+/// `spec` with the levels of the flags, each of which overrides the plan file's key. Unless it says otherwise, a small transaction is
+/// measured, as an application commits it.
+fn with_levels(args: &ReplicaCostArgs, spec: PlanSpec) -> PlanSpec {
+    let usual = PlanSpec {
+        target: Some("postgres-temp:".to_owned()),
+        workload: (!names_workloads(&spec)).then(|| vec!["LGWR-LAT1".to_owned()]),
         jobs: Some(JobsSpec::One(1)),
         driver: Some(Driver::Client),
         duration: Some(TimeSpec::Seconds(2.0)),
         warmup: Some(TimeSpec::Seconds(0.5)),
         ..PlanSpec::default()
-    }
-}
-
-fn replica_cost(args: &ReplicaCostArgs, command: Vec<String>) -> Result<u8, Failure> {
-    run::measure(&args.run, command, usual(), &[], |spec| Ok(with_levels(args, spec)))
-}
-
-/// `spec` with the levels of the flags, each of which overrides the plan file's key.
-fn with_levels(args: &ReplicaCostArgs, mut spec: PlanSpec) -> PlanSpec {
+    };
+    let mut spec = usual.overridden_by(spec);
     args.levels.set(&mut spec);
     args.pairs.set(&mut spec);
     if spec.standby.is_none() {
-        spec.delay = spec.delay.or_else(|| Some(loadline_run::plan::levels::default_delays()));
+        spec.delay.get_or_insert_with(default_delays);
     }
-    // A plan file that says nothing of these means what the flags mean.
-    let usual = usual();
-    let named = [&spec.workload, &spec.group, &spec.workload_file, &spec.pgbench_script];
-    if named.iter().all(|list| list.is_none()) {
-        spec.workload = usual.workload;
-    }
-    spec.driver = spec.driver.or(usual.driver);
-    spec.duration = spec.duration.or(usual.duration);
-    spec.warmup = spec.warmup.or(usual.warmup);
-    spec.target = spec.target.or_else(|| Some("postgres-temp:".to_owned()));
     // Levels are compared with the baseline, and a limit takes as long as a window.
     spec.probe = Some(false);
     spec

@@ -63,7 +63,6 @@ impl Progress {
         Progress { changing: Changing::new(), now }
     }
 
-    /// Clears the table.
     pub(crate) fn finish(&self) {
         self.changing.clear();
     }

@@ -301,7 +301,6 @@ fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| usize::from(w.0))
 }
 
-/// Width of texts, in characters.
 pub(crate) fn width() -> usize {
     terminal_width().unwrap_or(WIDTH)
 }
@@ -371,7 +370,6 @@ struct Shown {
     holds: bool,
 }
 
-/// Prints the key figures of a run.
 fn show_figures(data: &Result<(StoredRun, RunData), Failure>, outcome: &StudyOutcome) -> Result<Shown, Failure> {
     let (_, data) = match data {
         Ok(read) => read,

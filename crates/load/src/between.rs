@@ -65,9 +65,7 @@ impl Think {
 pub type Open<'a> = Box<dyn Fn() -> Result<Box<dyn ClientSession>, TargetError> + 'a>;
 
 pub enum Session<'a> {
-    /// One for the whole test.
     Fixed(&'a mut (dyn ClientSession + 'static)),
-    /// One that is replaced by another.
     Renewed(Renewed<'a>),
 }
 
@@ -84,7 +82,6 @@ pub struct Renewed<'a> {
     pub canceller: CurrentCanceller,
 }
 
-/// Canceller of the session that a job has now.
 pub type CurrentCanceller = Arc<Mutex<Canceller>>;
 
 /// Cancels the session that is the `current` one at the moment at which it is called.

@@ -13,7 +13,6 @@ pub use crate::schedule::sleep_until;
 use crate::schedule::{Schedule, Shared};
 use crate::scripts::ScriptJob;
 
-/// A job ends after this many failed transactions in a row.
 const MAX_FAILURES_IN_A_ROW: u32 = 100;
 /// A transaction that lost against others this often, in some twenty seconds, ends with an error.
 const MAX_ATTEMPTS: u64 = 200;
@@ -107,7 +106,6 @@ fn with_retries(
     }
 }
 
-/// When a job begins and how long its window will be.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
     /// Common start of all jobs, ns.
@@ -120,7 +118,6 @@ pub struct Client<'a> {
     pub session: Session<'a>,
     pub stream: &'a mut Stream,
     pub program: &'a Program,
-    /// Runs scripts in place of the program, if there are any.
     pub script: Option<ScriptJob>,
     /// Open loop: when its transactions are due.
     pub pace: Option<Pace>,

@@ -55,9 +55,6 @@ struct Worker {
 
 impl Crew {
     /// Starts the threads, which open their sessions and wait. Returns when all are ready.
-    ///
-    /// # Errors
-    /// The first that a session had; [`TestError::Limit`]; [`TestError::Thread`].
     pub fn open(request: &Request, shared: &Arc<Shared>) -> Result<Box<Crew>, TestError> {
         allow_jobs(request.target.as_ref(), request.jobs)?;
         let (workers, cancellers, tasks, tallies) = (Vec::new(), Vec::new(), Vec::new(), BTreeMap::new());

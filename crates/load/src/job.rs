@@ -248,7 +248,6 @@ impl<'a> Held<'a> {
 }
 
 impl<'a> Books<'a> {
-    /// Books of a job that has done nothing.
     pub fn new(tally: Held<'a>) -> Books<'a> {
         Books { job: JobResult::default(), tally, part: (0, None) }
     }

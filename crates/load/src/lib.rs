@@ -21,7 +21,7 @@ mod watch;
 pub use client_job::Timing;
 pub use crew::Crew;
 pub use job::{Books, Held, JobResult, Tally, tps};
-pub use limits::{Limit, OWN_FILES, Which, allow_jobs, allow_threads};
+pub use limits::{Limit, OWN_FILES, allow_jobs, allow_threads};
 pub use measured::{Around, Measured, WindowReadings};
 pub use remote::{Elsewhere, OwnCommits};
 pub use request::{Place, RemoteJobs, Request};
@@ -79,7 +79,6 @@ pub trait TestHooks {
 
 impl TestHooks for () {}
 
-/// Why a test failed to run.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
     #[error("interrupted")]
@@ -116,7 +115,6 @@ pub trait RunningJobs {
         0
     }
 
-    /// Tells all jobs when to start.
     fn start(&mut self, timing: Timing);
 
     /// Tells jobs of other processes when the window is; those of this process find it in [`Shared`].
@@ -127,7 +125,6 @@ pub trait RunningJobs {
     fn end(self: Box<Self>, counts: Counts, meanwhile: &mut dyn FnMut()) -> Ended;
 }
 
-/// Results of all jobs of a test.
 #[derive(Default)]
 pub struct Ended {
     pub tallies: Vec<Tally>,
@@ -305,9 +302,6 @@ fn wait_published(request: &Request, hooks: &dyn TestHooks) -> Result<(), Target
 }
 
 /// The database's processes as they are known without a session of a job: by their names, so also after the server was started again.
-///
-/// # Errors
-/// No session that observes the target can be opened.
 pub fn server_of(target: &dyn Target) -> Result<Server, TargetError> {
     let is_apart = target.facts().runs == Runs::Apart;
     Ok(if is_apart { Server::new(None, target.observer()?.session_tasks().commands) } else { Server::Inside })

@@ -1,7 +1,7 @@
 //! Limits of the operating system on this process's jobs: a thread for each, and an open file for each session on a server.
 //! It is asked before anything is started: with thousands of jobs, the one that is refused is found late.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use loadline_database::machine::allow_open_files;
 use loadline_database::{Runs, Target};
@@ -16,52 +16,22 @@ const OWN_THREADS: u64 = 100;
 /// Memory mappings of a thread: its stack and that of its signal handler, each with a guard page.
 const MAPPINGS: u64 = 4;
 
-/// A limit of the operating system that jobs would exceed.
+/// A limit of the operating system that jobs would exceed: so many `things` are `left`, by the limit `name`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{jobs} jobs need {need} {}, and {left} are left: run fewer jobs or raise the limit ({})",
-    self.which.words().0,
-    self.which.words().1
-)]
+#[error("{jobs} jobs need {need} {things}, and {left} are left: run fewer jobs or raise the limit ({name})")]
 pub struct Limit {
     pub jobs: u32,
     pub need: u64,
     pub left: u64,
-    pub which: Which,
+    pub things: &'static str,
+    pub name: String,
 }
 
-/// Limits of a process, a user or the machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
-    OpenFiles,
-    ThreadsMax,
-    PidMax,
-    MaxMapCount,
-    UserThreads,
-    /// Threads of a control group, in this folder.
-    ControlGroup(PathBuf),
-}
-
-impl Which {
-    /// The things that it limits, and its name.
-    fn words(&self) -> (&'static str, String) {
-        let (things, name) = match self {
-            Which::OpenFiles => ("open files", "ulimit -Hn"),
-            Which::ThreadsMax => ("threads", "sysctl kernel.threads-max"),
-            Which::PidMax => ("threads", "sysctl kernel.pid_max"),
-            Which::MaxMapCount => ("memory mappings", "sysctl vm.max_map_count"),
-            Which::UserThreads => ("threads", "ulimit -Hu"),
-            Which::ControlGroup(folder) => return ("threads", format!("{}/pids.max", folder.display())),
-        };
-        (things, name.to_owned())
-    }
-}
+/// A limit of threads, or of their memory mappings: what each thread takes of it, its name, and how much is left.
+type OfThreads = (u64, String, u64);
 
 /// Raises the limit of open files, as far as the process may, and checks that each of `jobs` on `target` has a thread, and its
 /// session a file.
-///
-/// # Errors
-/// The first limit that they would exceed.
 pub fn allow_jobs(target: &dyn Target, jobs: u32) -> Result<(), Limit> {
     allow_threads(jobs)?;
     if target.facts().runs != Runs::Apart {
@@ -69,7 +39,9 @@ pub fn allow_jobs(target: &dyn Target, jobs: u32) -> Result<(), Limit> {
     }
     let need = u64::from(jobs) + OWN_FILES;
     match allow_open_files(need) {
-        Some(left) if left < need => Err(Limit { jobs, need, left, which: Which::OpenFiles }),
+        Some(left) if left < need => {
+            Err(Limit { jobs, need, left, things: "open files", name: "ulimit -Hn".to_owned() })
+        }
         // If the limit is unknown, a session will say what is wrong.
         _ => Ok(()),
     }
@@ -86,36 +58,36 @@ pub fn allow_threads(jobs: u32) -> Result<(), Limit> {
         && !geteuid().is_root()
     {
         let _ = setrlimit(Resource::RLIMIT_NPROC, most, most);
-        limits.push((Which::UserThreads, most));
+        limits.push((1, "ulimit -Hu".to_owned(), most));
     }
     exceeded(jobs, limits).map_or(Ok(()), Err)
 }
 
-fn exceeded(jobs: u32, limits: Vec<(Which, u64)>) -> Option<Limit> {
-    limits.into_iter().find_map(|(which, left)| {
-        let each = if which == Which::MaxMapCount { MAPPINGS } else { 1 };
+fn exceeded(jobs: u32, limits: Vec<OfThreads>) -> Option<Limit> {
+    limits.into_iter().find_map(|(each, name, left)| {
+        let things = if each == MAPPINGS { "memory mappings" } else { "threads" };
         let need = (u64::from(jobs) + OWN_THREADS) * each;
-        (need > left).then_some(Limit { jobs, need, left, which })
+        (need > left).then_some(Limit { jobs, need, left, things, name })
     })
 }
 
-/// Rest of each limit of threads, in the file system below `root`.
-fn limits_under(root: &Path) -> Vec<(Which, u64)> {
+/// Limits in the file system below `root`.
+fn limits_under(root: &Path) -> Vec<OfThreads> {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     // 0.20 0.18 0.12 1/80 11206: threads that run, and all. See proc_loadavg(5).
     let load = text("proc/loadavg");
     let all = load.split(['/', ' ']).nth(4).and_then(|n| n.parse().ok()).unwrap_or(0);
     let mappings = text("proc/self/maps").lines().count() as u64;
-    let of_kernel = [
-        (Which::ThreadsMax, "proc/sys/kernel/threads-max", all),
-        (Which::PidMax, "proc/sys/kernel/pid_max", all),
-        (Which::MaxMapCount, "proc/sys/vm/max_map_count", mappings),
-    ];
-    let left = |(which, path, used): (Which, &str, u64)| Some((which, number(&root.join(path))?.saturating_sub(used)));
-    let mut limits: Vec<_> = of_kernel.into_iter().filter_map(left).collect();
+    let of_kernel =
+        [(1, "kernel", "threads-max", all), (1, "kernel", "pid_max", all), (MAPPINGS, "vm", "max_map_count", mappings)];
+    let left = |(each, folder, name, used): (u64, &str, &str, u64)| {
+        let most = number(&root.join("proc/sys").join(folder).join(name))?;
+        Some((each, format!("sysctl {folder}.{name}"), most.saturating_sub(used)))
+    };
+    let mut limits: Vec<OfThreads> = of_kernel.into_iter().filter_map(left).collect();
     limits.extend(control_groups(root, "pids").into_iter().filter_map(|group| {
-        let used = number(&group.join("pids.current")).unwrap_or(0);
-        Some((Which::ControlGroup(group.clone()), number(&group.join("pids.max"))?.saturating_sub(used)))
+        let (used, most) = (number(&group.join("pids.current")).unwrap_or(0), group.join("pids.max"));
+        Some((1, most.display().to_string(), number(&most)?.saturating_sub(used)))
     }));
     limits
 }
@@ -145,26 +117,23 @@ mod tests {
         for path in ["cgroup/a/b", "cgroup/a", "cgroup/pids/d", "cgroup/cpu/c"] {
             put(&format!("sys/fs/{path}/pids.max"), "max\n");
         }
-        let group = |path: &str| Which::ControlGroup(root.path().join("sys/fs/cgroup").join(path));
         let (kernel, cgroup) = ("proc/sys/kernel", "sys/fs/cgroup");
+        let group = |path: &str| root.path().join(cgroup).join(path).join("pids.max").display().to_string();
         let cases = [
             (format!("{cgroup}/pids/d/pids.max"), 5000, 5000, group("pids/d")),
             (format!("{cgroup}/a/pids.max"), 4000, 4000, group("a")),
             (format!("{cgroup}/a/b/pids.max"), 3000, 3000, group("a/b")),
-            ("proc/sys/vm/max_map_count".to_owned(), 8002, 8000, Which::MaxMapCount),
-            (format!("{kernel}/pid_max"), 1850, 1500, Which::PidMax),
-            (format!("{kernel}/threads-max"), 1350, 1000, Which::ThreadsMax),
+            ("proc/sys/vm/max_map_count".to_owned(), 8002, 8000, "sysctl vm.max_map_count".to_owned()),
+            (format!("{kernel}/pid_max"), 1850, 1500, "sysctl kernel.pid_max".to_owned()),
+            (format!("{kernel}/threads-max"), 1350, 1000, "sysctl kernel.threads-max".to_owned()),
         ];
-        for (path, most, left, which) in cases {
+        for (path, most, left, name) in cases {
             put(&path, &most.to_string());
-            let each = if which == Which::MaxMapCount { MAPPINGS } else { 1 };
+            let (each, things) = if path.contains("map") { (MAPPINGS, "memory mappings") } else { (1, "threads") };
             let fit = left / each - OWN_THREADS;
             assert_eq!(first(fit as u32), None, "{path}");
             let jobs = fit as u32 + 1;
-            let limit = Limit { jobs, need: left + each, left, which };
-            assert_eq!(first(jobs).as_ref(), Some(&limit));
-            let (text, left) = (limit.to_string(), left.to_string());
-            assert!(text.contains(&left) && text.contains(&limit.which.words().1), "{text}");
+            assert_eq!(first(jobs), Some(Limit { jobs, need: left + each, left, things, name }));
         }
         put(&format!("{cgroup}/a/b/pids.current"), "2950\n");
         assert_eq!(first(1).map(|limit| limit.left), Some(50));
@@ -173,8 +142,9 @@ mod tests {
     #[test]
     fn this_machine_has_limits_that_can_be_read() {
         let found = limits_under(Path::new("/"));
+        let has = |limit: &str| found.iter().any(|(_, name, _)| name == limit);
         assert!(
-            [Which::ThreadsMax, Which::PidMax, Which::MaxMapCount].iter().all(|w| found.iter().any(|(f, _)| f == w))
+            ["kernel.threads-max", "kernel.pid_max", "vm.max_map_count"].iter().all(|of| has(&format!("sysctl {of}")))
         );
         assert_eq!(allow_threads(1), Ok(()));
     }

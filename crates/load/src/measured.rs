@@ -46,14 +46,12 @@ pub struct Measured {
 pub struct Around {
     /// At window start and window end.
     pub readings: [Surroundings; 2],
-    /// The database's processes.
     pub server: Server,
     /// loadline's on this machine.
     pub own: Vec<u32>,
 }
 
 impl Measured {
-    /// Sampled wait events of the window.
     pub fn waits(&self) -> WaitProfile {
         self.collected.waits_between(self.schedule.open_ns, self.schedule.close_ns)
     }
@@ -96,7 +94,6 @@ pub struct WindowReadings {
 }
 
 impl WindowReadings {
-    /// None could be read.
     pub(crate) fn unread_because(text: &str) -> WindowReadings {
         let reading = WindowReading::of_database(now_ns(), Err(text.to_owned()));
         WindowReadings {

@@ -26,7 +26,6 @@ impl OwnCommits {
 pub struct Elsewhere {
     /// Commits of their sessions for themselves.
     pub own: OwnCommits,
-    /// Figures of each process.
     pub processes: Vec<AgentFigures>,
 }
 

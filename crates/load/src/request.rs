@@ -14,7 +14,6 @@ use crate::{RunningJobs, TestError};
 /// Tallies of each part of the jobs. One takes 540 KiB, so more jobs share them; so many do not wait for each other.
 pub(crate) const TALLIES: u32 = 256;
 
-/// Parameters of a test.
 #[derive(Clone)]
 pub struct Request {
     pub target: Arc<dyn Target>,
@@ -76,7 +75,6 @@ impl Request {
         is_here && is_plain && self.parts == 0 && self.work.workload.scripts.is_none()
     }
 
-    /// Jobs of the test, here and elsewhere.
     pub(crate) fn all_jobs(&self) -> u32 {
         if let Place::Part { all_jobs, .. } = self.place { all_jobs } else { self.jobs }
     }
@@ -85,7 +83,6 @@ impl Request {
 /// Where the jobs of a test run.
 #[derive(Clone, Default)]
 pub enum Place {
-    /// In this process, all of them.
     #[default]
     Here,
     /// In this process; they are a part of those of a test, whose other jobs run elsewhere.
@@ -94,7 +91,6 @@ pub enum Place {
         first_job: u32,
         all_jobs: u32,
     },
-    /// In other processes.
     Remote(Arc<dyn RemoteJobs>),
 }
 

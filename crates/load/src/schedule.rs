@@ -39,7 +39,6 @@ impl Schedule {
         self.open_ns == u64::MAX
     }
 
-    /// Length of the window, ns.
     pub fn window_ns(&self) -> u64 {
         self.close_ns.saturating_sub(self.open_ns)
     }
@@ -188,7 +187,6 @@ impl Shared {
         self.progress.get(job.wrapping_sub(self.first_job) as usize)
     }
 
-    /// Whether jobs must end now.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
@@ -219,7 +217,6 @@ impl Shared {
         let _ = unset.map(|window| window.set(schedule));
     }
 
-    /// Whether another window may follow.
     pub(crate) fn has_window_left(&self) -> bool {
         self.windows[MOST_WINDOWS - 1].get().is_none()
     }

@@ -17,7 +17,6 @@ pub enum Warmup {
     Seconds(f64),
     /// Until `steady` says so, and `most_s` at most.
     UntilSteady {
-        /// Maximum, s.
         most_s: f64,
         /// Asked every 0.1 s.
         steady: fn(&Load) -> bool,

@@ -33,7 +33,6 @@ pub(crate) const MANY_JOBS: u32 = 64;
 pub struct Tick {
     /// Seconds since the jobs began.
     pub elapsed_s: f64,
-    /// Event.
     pub when: TickAt,
     /// Completed transactions of each job.
     pub jobs: Vec<Reported>,
@@ -43,7 +42,6 @@ pub struct Tick {
     pub second: Second,
 }
 
-/// When a [`Tick`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TickAt {
     /// Between the others.

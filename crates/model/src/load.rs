@@ -75,7 +75,6 @@ impl RateObjective {
 pub struct RateLooks {
     pub test: u32,
     pub workload: String,
-    /// Jobs of the test.
     pub jobs: u32,
     /// The windows that ended, in order.
     pub looks: Vec<RateLook>,
@@ -102,7 +101,6 @@ pub struct RateLook {
     pub tps: f64,
     /// Value of their times that the objective limits, ns.
     pub latency_ns: f64,
-    /// Whether others disturbed it.
     pub disturbed: bool,
 }
 
@@ -165,7 +163,6 @@ impl JobLoad {
         self.rate_tps.is_some() || self.objective.is_some() || self.populations.iter().any(|p| p.rate_tps.is_some())
     }
 
-    /// Whether any job thinks.
     pub fn thinks(&self) -> bool {
         self.think_s.is_some() || self.populations.iter().any(|p| p.think_s.is_some())
     }

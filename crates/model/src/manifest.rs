@@ -20,7 +20,6 @@ pub struct Manifest {
     pub schema: u32,
     /// Run id: the folder's name.
     pub run: String,
-    /// Version of loadline that made the run.
     pub loadline_version: String,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
@@ -60,7 +59,6 @@ pub struct VariantFound {
     pub doctor: Vec<Finding>,
 }
 
-/// How a table of the data set was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableLoad {
     pub table: String,
@@ -105,7 +103,6 @@ pub enum RunState {
     Interrupted,
     /// Ended by an error; can be resumed.
     Failed,
-    /// All tests of the plan are stored.
     Complete,
 }
 
@@ -122,12 +119,10 @@ impl Manifest {
     }
 }
 
-/// The database under test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetInfo {
     pub kind: String,
     pub product: String,
-    /// Version as the database states it.
     pub version: String,
     pub url: String,
     pub nodes: u32,
@@ -168,16 +163,13 @@ impl TargetInfo {
 pub struct Overhead {
     /// Wall time of the client driver's loop per transaction of the first workload, ns.
     pub client_ns_per_tx: Option<f64>,
-    /// Why that time is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_absent: Option<String>,
     /// Time of the in-database driver's clock and histogram code per transaction, ns.
     pub in_database_ns_per_tx: Option<f64>,
-    /// Workload used for the measurement.
     pub workload: Option<String>,
 }
 
-/// Result of calibrating a workload on a target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     pub parameters: BTreeMap<String, i64>,

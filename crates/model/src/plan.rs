@@ -42,9 +42,7 @@ macro_rules! written {
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(untagged, expecting = $expecting)]
         pub enum $name {
-            /// The number.
             $number(f64),
-            /// Text.
             Text(String),
         }
 
@@ -80,10 +78,8 @@ written! {
 pub enum Jobs {
     /// Doubles from 1 until throughput no longer grows, up to `max`.
     Auto {
-        /// Highest job count.
         max: u32,
     },
-    /// These counts.
     List(Vec<u32>),
 }
 
@@ -119,7 +115,6 @@ pub struct Plan {
     pub repeat: u32,
     #[serde(flatten)]
     pub load: JobLoad,
-    /// Payload of rows.
     #[serde(flatten)]
     pub payload: Payload,
     /// Seed of the rows that are loaded, and of what jobs draw unless [`Plan::draws`] says otherwise.
@@ -149,7 +144,6 @@ pub struct Plan {
     pub paired: Option<Box<Paired>>,
 }
 
-/// Bytes that fill rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Payload {
     /// Share of each payload that can be compressed away, 0…1.
@@ -169,7 +163,6 @@ impl fmt::Display for Payload {
 }
 
 impl Plan {
-    /// Whether a workload is planned.
     pub fn has(&self, code: &str) -> bool {
         self.workloads.iter().any(|workload| workload.code == code)
     }
@@ -195,7 +188,6 @@ impl Plan {
         if variant.target.is_empty() { &self.target } else { &variant.target }
     }
 
-    /// The workload `code` as `variant` has it.
     pub fn workload_of<'a>(&'a self, variant: &'a Variant, code: &str) -> Option<&'a PlannedWorkload> {
         variant.workloads.iter().chain(&self.workloads).find(|workload| workload.code == code)
     }
@@ -240,6 +232,5 @@ pub struct WorkloadFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedWorkload {
     pub code: String,
-    /// Why it cannot run here.
     pub reason: String,
 }

@@ -17,17 +17,14 @@ impl Letter {
     /// The first variant.
     pub const A: Letter = Letter('A');
     pub const B: Letter = Letter('B');
-    /// Both of a pair.
     pub const BOTH: [Letter; 2] = [Letter::A, Letter::B];
     /// Most variants that users can give.
     pub const MOST: usize = 8;
 
-    /// The letter of the variant at `index`.
     pub fn nth(index: usize) -> Letter {
         Letter(char::from(b'A' + index.min(25) as u8))
     }
 
-    /// Place of its variant among all.
     pub fn index(self) -> usize {
         (self.0 as usize).saturating_sub('A' as usize)
     }

@@ -22,28 +22,22 @@ pub(crate) struct ReadViews {
 }
 
 impl ReadViews {
-    /// Reads them. A test does not fail without an answer: its page says why there are none.
-    pub(crate) fn new(target: &dyn Target) -> ReadViews {
+    /// Reads them, but not in a run of two arms, whose windows are many and short. A test does not fail without an answer: its page says
+    /// why there are none.
+    pub(crate) fn new(target: &dyn Target, arms: bool) -> ReadViews {
         let views = match target.abilities().tables {
+            _ if arms => Err("a run of two arms does not read them".to_owned()),
             Some(role) => role.views().map_err(|e| e.to_string()),
             None => Err("the target has none".to_owned()),
         };
         ReadViews { at_ns: now_ns(), views }
     }
 
-    /// Reads none in a run of two arms, whose windows are many and short.
-    pub(crate) fn unless_arms(target: &dyn Target, arms: bool) -> ReadViews {
-        if arms {
-            return ReadViews { at_ns: now_ns(), views: Err("a run of two arms does not read them".to_owned()) };
-        }
-        ReadViews::new(target)
-    }
-
     /// Activity until now by the views alone: their growth, or why it is not known.
     pub(crate) fn grown(self, target: &dyn Target) -> Activity {
         let from_ns = self.at_ns;
         let grown = self.views.and_then(|before| {
-            let after = ReadViews::new(target);
+            let after = ReadViews::new(target, false);
             Ok((after.at_ns.saturating_sub(from_ns) as f64 / 1e9, growth(&before, after.views?)))
         });
         match grown {

@@ -8,9 +8,6 @@ use crate::evidence::{BeforeTest, Evidence, Excuses, Jobs, RunContext};
 use crate::{record, steps};
 
 /// Runs the test of `request` on tables that are loaded, and returns its record.
-///
-/// # Errors
-/// [`TestError`].
 pub fn measure(request: &Request) -> Result<TestRecord, TestError> {
     let (target, work) = (request.target.as_ref(), request.work.as_ref());
     let before = BeforeTest::query(target, work)?;

@@ -29,17 +29,12 @@ pub use workloads::{Refusal, by_reason, planned, refusal, workloads_of};
 
 /// Default target: needs no server.
 pub const DEFAULT_TARGET: &str = "sqlite:";
-/// Default folder of runs.
 pub const DEFAULT_RESULTS: &str = "loadline-results";
 /// Default window: short enough for a first study of one workload in a minute.
 pub const DEFAULT_DURATION_S: f64 = 4.0;
-/// Default warm-up.
 pub const DEFAULT_WARMUP_S: f64 = 1.0;
-/// Default difference up to which variants are equivalent.
 pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
-/// Default seed of rows.
 pub const DEFAULT_SEED: u64 = 42;
-/// Maximum job count of an automatic sweep.
 pub const AUTO_MAX_JOBS: u32 = 1024;
 /// Default number of jobs with which the highest rate is searched.
 const SEARCH_JOBS: u32 = 16;

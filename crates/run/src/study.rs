@@ -10,7 +10,6 @@ mod pairs;
 mod prepare;
 mod quiet;
 mod refused;
-mod same;
 mod sequence;
 pub(crate) mod side;
 mod spread;
@@ -34,7 +33,7 @@ use loadline_store::{RunFolder, StoreError};
 use loadline_workload::Workloads;
 use thiserror::Error;
 
-pub use same::KnownLimits;
+pub use side::KnownLimits;
 pub use spread::Loss;
 
 use self::refused::Refusals;
@@ -52,7 +51,6 @@ pub struct Study {
     pub request: OpenRequest,
     /// Folder of runs.
     pub results: PathBuf,
-    /// Run folder to resume.
     pub resume: Option<PathBuf>,
     /// The command line without secrets.
     pub command: Vec<String>,
@@ -60,11 +58,9 @@ pub struct Study {
     pub limits: Option<KnownLimits>,
     /// How the targets of the variants after the first are opened, in a run of `loadline ab`.
     pub others: Vec<OpenRequest>,
-    /// Where the jobs run.
     pub place: Place,
 }
 
-/// Result of a run.
 #[derive(Debug)]
 pub struct StudyOutcome {
     pub folder: PathBuf,
@@ -81,7 +77,6 @@ pub struct StudyOutcome {
 pub enum Ended {
     /// All tests of the plan were made.
     Complete,
-    /// The user stopped it.
     Interrupted,
     /// It failed. Tests measured before the failure are stored.
     Failed(StudyError),
@@ -112,7 +107,6 @@ pub enum StudyError {
     Interrupted,
 }
 
-/// State of a run.
 struct Context<'a> {
     listener: &'a mut dyn Listener,
     /// How the target of each variant is opened; of a run without variants, the target.

@@ -54,9 +54,6 @@ impl Observer for Watching {
 }
 
 /// Refuses targets of which only loadline's own load could be seen.
-///
-/// # Errors
-/// [`WatchError::Refused`], or an URL of no known kind.
 pub fn check(url: &str) -> Result<(), WatchError> {
     let kind = kind_of(url)?;
     if kind.is_temporary(url) {
@@ -67,9 +64,6 @@ pub fn check(url: &str) -> Result<(), WatchError> {
 }
 
 /// Watches `target` for `seconds`, or until `stop`. Calls `begin` when nothing refuses it any more.
-///
-/// # Errors
-/// [`WatchError`].
 pub fn watch(
     target: &dyn Target,
     seconds: f64,
@@ -82,7 +76,7 @@ pub fn watch(
         return Err(WatchError::Refused { url: info.url, why });
     }
     add_storage(&mut info);
-    let views = ReadViews::new(target);
+    let views = ReadViews::new(target, false);
     let observer = target.observer_of(Scope::All)?;
     begin();
     let mut config = SamplerConfig::new(now_ns());

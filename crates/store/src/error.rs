@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use loadline_model::format::counted;
+
 /// Why a run folder could not be created, written or read. Each text can be shown on its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -34,8 +36,8 @@ pub enum StoreError {
     #[error("'{}' is not a run folder: it has no manifest.json", .0.display())]
     NotARun(PathBuf),
     /// `runs`: names of the run folders in it, in order.
-    #[error("'{}' is not a run folder, but contains {}: name one of them, e.g. {}", .path.display(), listed(.runs),
-        .runs.first().map_or(String::new(), |r| .path.join(r).display().to_string()))]
+    #[error("'{}' is not a run folder, but contains {}: name one of them, e.g. {}", .path.display(),
+        counted(.runs.len(), "run"), .runs.first().map_or(String::new(), |r| .path.join(r).display().to_string()))]
     HoldsRuns { path: PathBuf, runs: Vec<String> },
     /// `tests`: number of tests in the run.
     #[error("the run '{}' has no test {test}: it has {}", .run.display(),
@@ -52,15 +54,6 @@ impl StoreError {
             _ => false,
         }
     }
-}
-
-/// At most ten names, and the number of the others.
-fn listed(runs: &[String]) -> String {
-    const SHOWN: usize = 10;
-    let names = runs.iter().take(SHOWN).map(|r| format!("'{r}'")).collect::<Vec<_>>().join(", ");
-    let more = runs.len().saturating_sub(SHOWN);
-    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{} {names}{rest}", if runs.len() == 1 { "the run" } else { "the runs" })
 }
 
 /// Whether a filesystem, or a quota on it, is full.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_model::{Activity, Latencies, Manifest, Series, Snapshot, TestRecord, column};
 
 use crate::error::{StoreError, io_error};
+use crate::layout::SideFile;
 use crate::stored::StoredRun;
 use crate::{atomic, hlog, jsonl, layout, series_csv, snapshots, time};
 
@@ -38,9 +39,7 @@ pub struct TestOutput {
 /// A report made by the database itself, stored as `folder/<test>.extension`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeFile {
-    /// Folder in the run folder: a plain name.
     pub folder: String,
-    /// Extension, without the dot.
     pub extension: String,
     pub text: String,
 }
@@ -65,12 +64,8 @@ impl RunFolder {
     /// checks that it is writable.
     ///
     /// # Errors
-    /// `results` is a file, not writable or full, or `name` is not a valid folder name.
+    /// `results` is a file, not writable or full.
     pub fn create(results: &Path, name: &str) -> Result<RunFolder, StoreError> {
-        let mut parts = Path::new(name).components();
-        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(n)), None) if n == name) {
-            return Err(StoreError::BadName(name.to_owned()));
-        }
         if std::fs::metadata(results).is_ok_and(|m| !m.is_dir()) {
             return Err(StoreError::ResultsIsFile(results.to_owned()));
         }
@@ -127,7 +122,6 @@ impl RunFolder {
         &self.path
     }
 
-    /// The run's id: the name of its folder.
     pub fn id(&self) -> String {
         layout::id(&self.path)
     }
@@ -183,7 +177,7 @@ impl RunFolder {
         let started = time::parse_rfc3339(&record.started_at);
         let histograms = hlog::write(&title, started, length, &output.histograms)?;
         let snapshots = snapshots::write(&output.snapshots)?;
-        let path = |kind| layout::side_file(&self.path, kind, record.test);
+        let path = |kind: SideFile<'_>| layout::side_file(&self.path, kind, record.test);
         let mut files = vec![
             (path(layout::SERIES), series),
             (path(layout::HISTOGRAMS), histograms),
@@ -195,8 +189,7 @@ impl RunFolder {
             files.push((path(layout::ACTIVITY), text));
         }
         if let Some(native) = &output.native {
-            let path = layout::native(&self.path, &native.folder, record.test, &native.extension)?;
-            files.push((path, native.text.clone().into_bytes()));
+            files.push((path((&native.folder, &native.extension)), native.text.clone().into_bytes()));
         }
         Ok(files)
     }

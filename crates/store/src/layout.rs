@@ -24,15 +24,6 @@ pub(crate) fn side_file(run: &Path, (folder, extension): SideFile<'_>, test: u32
     run.join(folder).join(format!("{test}.{extension}"))
 }
 
-/// Path of a database's own report of a test; `folder` and `extension` come from a target.
-pub(crate) fn native(run: &Path, folder: &str, test: u32, extension: &str) -> Result<PathBuf, String> {
-    let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    if !plain(folder) || !plain(extension) || SIDE_FILES.iter().any(|(known, _)| *known == folder) {
-        return Err(format!("'{folder}/{test}.{extension}' is not a valid path of a report"));
-    }
-    Ok(side_file(run, (folder, extension), test))
-}
-
 /// The run folder for `path`: the folder itself or its `manifest.json`.
 pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
     let meta = match std::fs::metadata(path) {
@@ -60,9 +51,6 @@ pub(crate) fn locate(path: &Path) -> Result<PathBuf, StoreError> {
 }
 
 /// The run folders in `path`, by name: those with a manifest or tests, also damaged ones.
-///
-/// # Errors
-/// `path` is not a folder, or cannot be listed.
 pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let cannot = |e| io_error("list", path, e, "Check the path and its permissions.");
     let mut runs = Vec::new();

@@ -37,9 +37,6 @@ pub fn notes(run: &Path) -> Result<BTreeMap<String, String>, StoreError> {
 }
 
 /// Adds the paragraph `text` to the notes of the run in folder `run`, or of its `workload`. Returns the file.
-///
-/// # Errors
-/// The notes would be larger than 1 MiB, or cannot be read or written.
 pub fn add_note(run: &Path, workload: Option<&str>, text: &str) -> Result<PathBuf, StoreError> {
     let path = match workload {
         None => run.join(RUN),

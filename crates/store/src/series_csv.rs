@@ -19,15 +19,10 @@ pub(crate) fn write(series: &Series) -> Result<String, String> {
         if row.len() > width {
             return Err(format!("row {} of its series has {} cells for {width} columns", n + 1, row.len()));
         }
-        for at in 0..width {
-            if at > 0 {
-                out.push(',');
-            }
-            if let Some(value) = row.get(at).copied().flatten().filter(|v| v.is_finite()) {
-                // The shortest text that reads back as the same number.
-                out.push_str(&value.to_string());
-            }
-        }
+        let value = |at: usize| row.get(at).copied().flatten().filter(|v| v.is_finite());
+        // The shortest text that reads back as the same number.
+        let cells = (0..width).map(|at| value(at).map_or(String::new(), |value| value.to_string()));
+        out.push_str(&cells.collect::<Vec<_>>().join(","));
         out.push('\n');
     }
     Ok(out)

@@ -3,7 +3,6 @@
 use loadline_model::Snapshot;
 use serde::{Deserialize, Serialize};
 
-/// Version of the file's layout.
 pub(crate) const SNAPSHOTS_SCHEMA: u32 = 1;
 
 #[derive(Serialize, Deserialize)]

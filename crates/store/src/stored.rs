@@ -53,7 +53,6 @@ impl StoredRun {
         &self.path
     }
 
-    /// The run's id: the name of its folder.
     pub fn id(&self) -> String {
         layout::id(&self.path)
     }
@@ -69,17 +68,11 @@ impl StoredRun {
     }
 
     /// The latencies of test number `test` by kind (`transaction`, `commit`, …), with exact sums and maxima.
-    ///
-    /// # Errors
-    /// The run has no such test, or the file is missing or damaged.
     pub fn histograms(&self, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
         self.file(layout::HISTOGRAMS, test).and_then(|path| read_histograms(&path))
     }
 
     /// The database's counters of test number `test` at window start (`open`) and end (`close`).
-    ///
-    /// # Errors
-    /// The run has no such test, or the file is missing, damaged or of a newer layout.
     pub fn snapshots(&self, test: u32) -> Result<Vec<(String, Snapshot)>, StoreError> {
         let path = self.file(layout::SNAPSHOTS, test)?;
         Ok(read_json(&path, SNAPSHOTS_SCHEMA, |text| serde_json::from_slice::<snapshots::File>(text))?.named())
@@ -87,9 +80,6 @@ impl StoredRun {
 
     /// Rows of the database's statistics views for test number `test`; `None` if the run has no such file, as those of older
     /// versions.
-    ///
-    /// # Errors
-    /// The run has no such test, or the file is damaged or of a newer layout.
     pub fn activity(&self, test: u32) -> Result<Option<Activity>, StoreError> {
         let path = self.file(layout::ACTIVITY, test)?;
         if !path.exists() {
@@ -107,9 +97,6 @@ impl StoredRun {
 }
 
 /// The latencies of test number `test` of the run at `run` by kind, of a run that may go on.
-///
-/// # Errors
-/// The file is missing or damaged.
 pub fn histograms(run: &Path, test: u32) -> Result<Vec<(String, Latencies)>, StoreError> {
     read_histograms(&layout::side_file(run, layout::HISTOGRAMS, test))
 }
@@ -119,9 +106,6 @@ fn read_histograms(path: &Path) -> Result<Vec<(String, Latencies)>, StoreError> 
 }
 
 /// A JSON file whose `schema` is at most `known`.
-///
-/// # Errors
-/// It is missing, damaged or of a newer layout.
 pub(crate) fn read_json<T>(path: &Path, known: u32, made: fn(&[u8]) -> serde_json::Result<T>) -> Result<T, StoreError> {
     let text = read(path)?;
     if let Some(found) = newer(&text, known) {

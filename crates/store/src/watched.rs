@@ -19,9 +19,6 @@ pub struct WatchedFile {
 
 impl WatchedFile {
     /// Creates `NAME.json`, or `NAME-2.json`, … if that exists, in `results`, which is created if missing.
-    ///
-    /// # Errors
-    /// The folder or the file cannot be written.
     pub fn create(results: &Path, name: &str) -> Result<WatchedFile, StoreError> {
         let path = create_numbered(results, name, ".json", |path| File::create_new(path).map(drop))?;
         Ok(WatchedFile { path, written: false })
@@ -32,9 +29,6 @@ impl WatchedFile {
     }
 
     /// Writes `watched` and keeps the file.
-    ///
-    /// # Errors
-    /// It cannot be written, e.g. because the disk is full.
     pub fn write(mut self, watched: &Watched) -> Result<PathBuf, StoreError> {
         atomic::replace_json(&self.path, watched)?;
         self.written = true;
@@ -52,9 +46,6 @@ impl Drop for WatchedFile {
 }
 
 /// Reads what [`WatchedFile::write`] wrote.
-///
-/// # Errors
-/// The file is missing, damaged or of a newer layout.
 pub fn read_watched(path: &Path) -> Result<Watched, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing(path.to_owned()));

@@ -7,7 +7,6 @@ use crate::plan::Plan;
 
 features! {
     Plan.features, stored by stored:
-    /// An addition of a feature to a plan.
     pub enum PlanFeature {
         /// Seed with which jobs draw in the first window (see [`crate::seed_of_window`]), if the user gave none: drawn for each run.
         value Draws(draws: u64);
@@ -65,10 +64,8 @@ crate::named! {
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum OnNodeLoss {
-        /// It ends after that test.
         #[default]
         End: "end", "The run ends after that test";
-        /// It measures the later tests over the nodes that are left.
         Continue: "continue", "The later tests are measured over the nodes that are left";
     }
     /// The word used on the command line and in files.
@@ -82,10 +79,8 @@ crate::named! {
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum AgentCredentials {
-        /// It is sent with the target's URL.
         #[default]
         Send: "send", "That of --target is sent to them, if nobody else can read it: by TLS, or on this machine";
-        /// Each has its own, in its environment or its files.
         Local: "local", "Each has its own, in its environment, password file or option file";
     }
     /// The word used on the command line and in files.
@@ -94,12 +89,10 @@ crate::named! {
     pub fn about;
 }
 
-/// Agents that run the jobs of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedAgents {
     /// URL of their hub without any secret.
     pub hub: String,
     pub agents: u32,
-    /// Where they have the target's password from.
     pub credentials: AgentCredentials,
 }

@@ -41,7 +41,6 @@ impl Tests {
 }
 
 impl DurationEstimate {
-    /// Estimates the duration of `plan`.
     pub fn new(plan: &Plan) -> DurationEstimate {
         let (steps, exact) = match &plan.jobs {
             Jobs::List(list) => (list.len() as f64, true),
@@ -66,7 +65,6 @@ impl DurationEstimate {
         DurationEstimate { steps, exact, tests, windows, repeat }
     }
 
-    /// Duration of all tests, s.
     pub fn total_s(&self) -> f64 {
         self.left_s(1, 0, 0)
     }

@@ -136,9 +136,7 @@ fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
     let Some(given) = given else { return Ok(Vec::new()) };
     let mut counts = given.to_vec();
     counts.sort_unstable();
-    if let Some(twice) = counts.windows(2).find(|pair| pair[0] == pair[1]) {
-        return value(format!("nodes: {} is given twice: keep one", twice[0]));
-    }
+    counts.dedup();
     match counts.first() {
         Some(0) => value("--nodes 0: a test needs a node".to_owned()),
         None => value("nodes = [] names nothing to measure: leave the key out for all nodes".to_owned()),
@@ -147,9 +145,6 @@ fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
 }
 
 /// Whether the database's own report of each test is kept.
-///
-/// # Errors
-/// The database makes none.
 fn native_report(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<bool>, PlanError> {
     if spec.oracle_awr == Some(true) && kind.native_report().is_none_or(|r| r.flag != AWR_FLAG) {
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
@@ -158,9 +153,6 @@ fn native_report(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Op
 }
 
 /// Times from the last change to the commit, s, ascending.
-///
-/// # Errors
-/// One is out of its range, there is only one, or no workload scans.
 fn idle_times(spec: &PlanSpec, scans: bool) -> Result<Vec<f64>, PlanError> {
     let Some(given) = &spec.idle else { return Ok(Vec::new()) };
     let each = given.iter().map(|time| options::in_range("idle", time, ["0", "60 s"]));
@@ -179,9 +171,6 @@ fn idle_times(spec: &PlanSpec, scans: bool) -> Result<Vec<f64>, PlanError> {
 }
 
 /// Whether hardware events are to be counted.
-///
-/// # Errors
-/// The kernel of this machine does not count them.
 fn counts_perf_events(spec: &PlanSpec) -> Result<Option<bool>, PlanError> {
     match spec.perf_events.unwrap_or(false).then(perf_events) {
         Some(Err(why)) => value(format!("--perf-events: {why}")),

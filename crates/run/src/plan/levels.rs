@@ -145,14 +145,9 @@ fn chosen(names: Option<&[String]>, known: &[Level]) -> Result<Vec<Level>, PlanE
         let is = |known: &str| known.eq_ignore_ascii_case(name.trim());
         is(&level.name) || level.alias.is_some_and(is)
     };
-    for (n, name) in names.iter().enumerate() {
-        if !known.iter().any(|level| is(level, name)) {
-            let all: Vec<&str> = known.iter().map(|level| level.name.as_str()).collect();
-            return value(format!("there is no level '{name}': the target has {}", all.join(", ")));
-        }
-        if names[..n].iter().any(|other| other.trim().eq_ignore_ascii_case(name.trim())) {
-            return value(format!("the level '{name}' is given twice: keep one"));
-        }
+    if let Some(name) = names.iter().find(|name| !known.iter().any(|level| is(level, name))) {
+        let all: Vec<&str> = known.iter().map(|level| level.name.as_str()).collect();
+        return value(format!("there is no level '{name}': the target has {}", all.join(", ")));
     }
     if names.is_empty() {
         return value("levels = [] names nothing to measure".to_owned());
@@ -167,9 +162,7 @@ fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
     let ms = |t: &TimeSpec| Ok(time_with_unit("delay", t, 0.0, MOST_DELAY_S)? * 1e3);
     let mut delays = given.iter().map(ms).collect::<Result<Vec<f64>, PlanError>>()?;
     delays.sort_by(f64::total_cmp);
-    if let Some(twice) = delays.windows(2).find(|pair| pair[0] == pair[1]) {
-        return value(format!("the delay of {} ms is given twice: keep one", twice[0]));
-    }
+    delays.dedup();
     if delays.is_empty() {
         return value("delay = [] names nothing to measure: 0 is a link without delay".to_owned());
     }
@@ -184,11 +177,11 @@ mod tests {
     #[test]
     fn levels_are_in_the_targets_order_and_delays_rise() {
         let of = |more: &str| {
-            let delays = "delay = ['1ms', '0']";
+            let delays = "delay = ['1ms', '0', '0ms']";
             planned(&format!("target = 'postgres-temp:'\nworkload = ['LGWR-LAT1']\n{delays}\n{more}"))
         };
         let replicas = |plan: &Plan| plan.levels().unwrap().1.replicas;
-        let plan = of("levels = ['on', 'LOCAL']");
+        let plan = of("levels = ['on', 'LOCAL', 'ON']");
         let paired = plan.levels().unwrap().0;
         assert_eq!(paired.levels_and_delays(), (vec!["local", "on"], vec![0.0, 1.0]));
         assert_eq!((replicas(&plan), paired.pairs, paired.variants.len()), (1, DEFAULT_PAIRS, 5));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::str::FromStr;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -106,18 +107,12 @@ macro_rules! options {
             $($(
                 $(
                     /// The value of the key, or its default.
-                    ///
-                    /// # Errors
-                    /// It is out of its range.
                     pub fn $key(&self) -> Result<<$type as Ranged>::Value, PlanError> {
                         self.$key.as_ref().map_or(Ok($default), |given| in_range(stringify!($key), given, [$least, $most]))
                     }
                 )?
                 $(
                     /// The value of the key, if it is given.
-                    ///
-                    /// # Errors
-                    /// It is out of its range.
                     pub fn $key(&self) -> Result<Option<<$type as Ranged>::Value>, PlanError> {
                         self.$key.as_ref().map(|given| in_range(stringify!($key), given, [$only, $bound])).transpose()
                     }
@@ -147,8 +142,9 @@ options! {
             /// Measure although a capability is missing or the doctor refuses; such tests are marked
             force: bool [num_args = 0, default_missing_value = "true"];
         }
-        /// Agents and nodes.
-        cluster: ClusterOptions ["resume"] {
+        /// Options that a resumed run has from its plan.
+        plan: PlannedOptions ["resume"] {
+            // Agents and nodes.
             /// Where agents have the target's password from [default: that of the plan, else send]
             agent_credentials: AgentCredentials
                 [value_parser = one_of(AgentCredentials::ALL.map(|v| (v.name(), v.about(), v))), help_heading = CLUSTER];
@@ -159,9 +155,7 @@ options! {
             /// [default: that of the plan, else end]
             on_node_loss: OnNodeLoss
                 [value_parser = one_of(OnNodeLoss::ALL.map(|v| (v.name(), v.about(), v))), help_heading = CLUSTER];
-        }
-        /// Choice of workloads.
-        workloads: WorkloadOptions ["resume"] {
+            // Choice of workloads.
             /// Workload, e.g. LGWR-LAT1; repeatable, or separated by commas [default: those of the plan]
             workload: Vec<String> [value_name = "CODE", value_delimiter = ','];
             /// All workloads of a group, e.g. log-writer
@@ -179,9 +173,7 @@ options! {
             /// Query on your tables whose result grows by 1 with each execution of a pgbench script, e.g. 'SELECT count(*) FROM orders'; a
             /// test is refused if it does not
             evidence: String [value_name = "SQL", help_heading = WORKLOADS];
-        }
-        /// How it is loaded.
-        load: LoadOptions ["resume"] {
+            // How it is loaded.
             /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
             jobs: JobsSpec [value_name = "LIST|auto", allow_hyphen_values = true, value_parser = jobs];
             /// Length of the measured window of each test, e.g. 30s or 5m (without a unit: s) [default: that of the plan, else 4s]
@@ -218,9 +210,7 @@ options! {
             /// How often each key is drawn: zipf:S, key number k as often as k^-S, or hot:KEYS%:DRAWS%, e.g. zipf:1.1 or hot:10%:90%. Of
             /// transactions, cached queries and workloads of your own (see docs/load.md) [default: that of the plan, else all alike]
             keys: Keys [value_name = "LAW", help_heading = LOAD];
-        }
-        /// Data and payloads.
-        data: DataOptions ["resume"] {
+            // Data and payloads.
             /// Size of the data set that workloads read, 1 MiB to 8 TiB [default: that of the plan, else 128MiB].
             /// The sizes of other tables are parameters of their workloads
             size: String [value_name = "SIZE", allow_hyphen_values = true] = (DEFAULT_SIZE_BYTES, "1 MiB", "8 TiB");
@@ -236,9 +226,7 @@ options! {
             /// Seed of all randomness: of rows [default: that of the plan, else 42], and of what jobs draw [default: that of the plan, else
             /// one drawn for each run]
             seed: u64 [value_name = "N", allow_hyphen_values = true, value_parser = whole::<u64>];
-        }
-        /// Proofs of figures.
-        proof: ProofOptions ["resume"] {
+            // Proofs of figures.
             /// Name of the platform in tables and charts [default: product and version]
             platform: String [value_name = "NAME"];
             /// Latency that must be met at the load line, with its unit, e.g. 5ms [default: that of the plan, else none: the load line is
@@ -333,24 +321,16 @@ const DEFAULT_PATIENCE: f64 = 0.3;
 /// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
 const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// A value as a user writes it, of an option that has a range.
-pub trait Ranged {
+pub trait Ranged: Display {
     type Value: PartialOrd;
-    /// Text of the user.
-    fn text(&self) -> String;
     /// The value that a text means.
-    ///
-    /// # Errors
-    /// It means none.
     fn parse(text: &str) -> Result<Self::Value, String>;
 }
 
 macro_rules! ranged {
-    ($($type:ty => $value:ty, $text:expr, $parse:expr;)*) => {
+    ($($type:ty => $value:ty, $parse:expr;)*) => {
         $(impl Ranged for $type {
             type Value = $value;
-            fn text(&self) -> String {
-                $text(self)
-            }
             fn parse(text: &str) -> Result<$value, String> {
                 $parse(text)
             }
@@ -359,15 +339,15 @@ macro_rules! ranged {
 }
 
 ranged! {
-    u32 => u32, u32::to_string, number;
-    u64 => u64, u64::to_string, number;
-    f64 => f64, f64::to_string, number;
+    u32 => u32, number;
+    u64 => u64, number;
+    f64 => f64, number;
     // A size, bytes.
-    String => u64, String::clone, parse_bytes;
+    String => u64, parse_bytes;
     // Seconds.
-    TimeSpec => f64, TimeSpec::to_string, parse_duration_s;
+    TimeSpec => f64, parse_duration_s;
     // A share, of 1.
-    ShareSpec => f64, ShareSpec::to_string, share_of;
+    ShareSpec => f64, share_of;
 }
 
 fn number<T: FromStr>(text: &str) -> Result<T, String> {
@@ -375,11 +355,8 @@ fn number<T: FromStr>(text: &str) -> Result<T, String> {
 }
 
 /// The value that is `given` for the option `name`, and is at least and at most what `bounds` say.
-///
-/// # Errors
-/// It is none, or out of its bounds.
 pub(super) fn in_range<T: Ranged>(name: &str, given: &T, bounds: [&str; 2]) -> Result<T::Value, PlanError> {
-    let (name, text) = (name.replace('_', "-"), given.text());
+    let (name, text) = (name.replace('_', "-"), given.to_string());
     let value_of = |text: &str| T::parse(text).map_err(|e| PlanError::Value(format!("{name}: {e}")));
     let [found, least, most] = [value_of(&text)?, value_of(bounds[0])?, value_of(bounds[1])?];
     if least <= found && found <= most {

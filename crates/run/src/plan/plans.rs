@@ -7,7 +7,6 @@ use super::{PlanError, PlanSpec, planfile};
 /// A plan that comes with loadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedPlan {
-    /// Name: `quick`.
     pub name: &'static str,
     /// The file as it is, TOML with comments, for users to copy and change.
     pub text: &'static str,
@@ -16,25 +15,19 @@ pub struct NamedPlan {
 /// The plan of a run that names none.
 pub const DEFAULT_PLAN: &str = "quick";
 
-macro_rules! plan {
-    ($name:literal) => {
-        NamedPlan { name: $name, text: include_str!(concat!("../../../../plans/", $name, ".toml")) }
-    };
-}
-
 /// All of them, the shortest first. To add one, write its file into `plans/` and name it here.
 pub static PLANS: &[NamedPlan] = &[
-    plan!("quick"),
-    plan!("compare"),
-    plan!("full"),
-    plan!("log-writer"),
-    plan!("storage"),
-    plan!("data-load"),
-    plan!("data-analytics"),
-    plan!("transaction-processing"),
-    plan!("procedural-code"),
-    plan!("cluster"),
-    plan!("aging"),
+    NamedPlan { name: "quick", text: include_str!("../../../../plans/quick.toml") },
+    NamedPlan { name: "compare", text: include_str!("../../../../plans/compare.toml") },
+    NamedPlan { name: "full", text: include_str!("../../../../plans/full.toml") },
+    NamedPlan { name: "log-writer", text: include_str!("../../../../plans/log-writer.toml") },
+    NamedPlan { name: "storage", text: include_str!("../../../../plans/storage.toml") },
+    NamedPlan { name: "data-load", text: include_str!("../../../../plans/data-load.toml") },
+    NamedPlan { name: "data-analytics", text: include_str!("../../../../plans/data-analytics.toml") },
+    NamedPlan { name: "transaction-processing", text: include_str!("../../../../plans/transaction-processing.toml") },
+    NamedPlan { name: "procedural-code", text: include_str!("../../../../plans/procedural-code.toml") },
+    NamedPlan { name: "cluster", text: include_str!("../../../../plans/cluster.toml") },
+    NamedPlan { name: "aging", text: include_str!("../../../../plans/aging.toml") },
 ];
 
 /// The plan called `name`, in any case.
@@ -52,9 +45,6 @@ pub fn find(name: &str) -> Result<&'static NamedPlan, PlanError> {
 
 impl NamedPlan {
     /// The specification in its file.
-    ///
-    /// # Errors
-    /// [`PlanError::Value`], which is an internal error; the tests exclude it.
     pub fn spec(&self) -> Result<PlanSpec, PlanError> {
         let broken = |e: String| PlanError::Value(format!("loadline's own plan '{}' cannot be read: {e}", self.name));
         planfile::parse(self.text).map_err(broken)

@@ -21,9 +21,6 @@ struct Named {
 }
 
 /// The workload file of the plan's scripts; `None` if it has none.
-///
-/// # Errors
-/// [`PlanError::Value`]: a script that cannot be read, a weight that is not allowed, a definition without a name.
 pub(super) fn file(spec: &PlanSpec) -> Result<Option<WorkloadFile>, PlanError> {
     let Some(given) = &spec.pgbench_script else { return Ok(None) };
     if given.is_empty() {

@@ -41,7 +41,6 @@ pub struct SweptParameter {
 /// The tests of a workload in one repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepPoints {
-    /// Swept parameter, if any.
     pub parameter: Option<SweptParameter>,
     /// Whether a sweep over jobs follows, or is the only sweep.
     pub over_jobs: bool,

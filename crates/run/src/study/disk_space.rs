@@ -1,7 +1,6 @@
 //! Checks free disk space for the tables of a run, before anything is created or dropped.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use loadline_database::{DataTable, FoundTable, FreeSpace, Target, TargetError, Work, other_data};
 use loadline_model::Plan;
@@ -10,7 +9,7 @@ use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_storage::StorageFacts;
-use loadline_workload::{CATALOGUE, Scope, Table, Workloads};
+use loadline_workload::{Scope, Table, Workloads};
 
 use super::StudyError;
 use crate::plan::{planned, workloads_of};
@@ -43,15 +42,7 @@ pub(super) fn check(
     let role = target.abilities().tables.filter(|_| !shared.is_empty());
     let existing = role.map_or(Ok(Vec::new()), |role| role.data_set())?;
     let drop_data_set = plan.reload && begins && !existing.is_empty();
-    let mut need = Need { what: "the data set needs".to_owned(), ..Need::default() };
-    if drop_data_set {
-        need.data = shared.iter().map(|(work, table)| Size::new(target, work, table)).sum();
-        // Dropped before anything is loaded.
-        need.freed_bytes = existing
-            .iter()
-            .filter_map(|t| Some(stored(target, &reading_work(plan, &t.holds.table)?, &t.holds.table)))
-            .sum();
-    } else {
+    if !drop_data_set {
         for (work, table) in &shared {
             let wanted = DataTable::wanted(table, &work.params, plan.seed, plan.payload);
             if let Some(other) = existing.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
@@ -61,8 +52,9 @@ pub(super) fn check(
                 role.check_rows(work, table)?;
             }
         }
-        need.data = missing(target, &shared, &existing);
     }
+    let data = missing(target, &shared, &existing, drop_data_set);
+    let mut need = Need { what: "the data set needs".to_owned(), data };
     let (own, codes) = workload_tables(target, &works, plan.repeat > 1);
     if own.all() > 0 {
         let one = if need.data.all() == 0 { "" } else { "the data set and " };
@@ -90,20 +82,11 @@ fn data_set(works: &[Work]) -> Vec<(&Work, &Table)> {
     tables
 }
 
-/// A workload that reads `table` of the data set, to query the table's size with.
-fn reading_work(plan: &Plan, table: &str) -> Option<Work> {
-    let reads = |t: &Table| t.scope == Scope::DataSet && t.name == table;
-    let found = CATALOGUE.iter().find(|w| w.tables.iter().any(reads))?;
-    let params = found.params(&Default::default()).ok()?.with_size(plan.size_bytes);
-    Some(Work::new(Arc::clone(found), params, plan.seed, plan.payload))
-}
-
 /// Stored bytes of a table; 0 if unknown, so that free space is never overestimated.
 fn stored(target: &dyn Target, work: &Work, table: &str) -> u64 {
     crate::evidence::table_bytes(target, work, table).ok().flatten().unwrap_or(0)
 }
 
-/// Size of tables, bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
     data: u64,
@@ -141,11 +124,11 @@ impl std::iter::Sum for Size {
     }
 }
 
-/// Size of the data set still to load. Resumes tables that are partly loaded.
-fn missing(target: &dyn Target, tables: &[(&Work, &Table)], existing: &[FoundTable]) -> Size {
+/// Size of the data set still to load. Resumes tables that are partly loaded. `anew`: all are dropped first, which frees their space.
+fn missing(target: &dyn Target, tables: &[(&Work, &Table)], existing: &[FoundTable], anew: bool) -> Size {
     let found = |table: &Table| existing.iter().find(|t| t.holds.table == table.name);
     let left = |(work, table): &(&Work, &Table)| match found(table) {
-        Some(t) if t.complete => Size::default(),
+        Some(t) if t.complete && !anew => Size::default(),
         Some(_) => Size::new(target, work, table).minus_stored(stored(target, work, &table.name)),
         None => Size::new(target, work, table),
     };
@@ -169,14 +152,11 @@ fn workload_tables<'a>(target: &dyn Target, works: &'a [Work], all: bool) -> (Si
     most.unwrap_or_default()
 }
 
-/// Disk space that a run needs.
 #[derive(Debug, Default)]
 struct Need {
     /// Subject that needs it, with the verb: `the data set needs`.
     what: String,
     data: Size,
-    /// Bytes freed by dropping the existing data set first.
-    freed_bytes: u64,
 }
 
 fn free_in(storage: &Storage) -> Option<FreeSpace> {
@@ -215,16 +195,12 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
         return Ok(notes);
     };
     let with_data = if apart.is_some() { 0 } else { log.bytes };
-    let mut places = vec![(need.data.all().saturating_add(with_data).saturating_sub(need.freed_bytes), data)];
+    let mut places = vec![(need.data.all().saturating_add(with_data), data)];
     places.extend(apart.map(|l| (log.bytes, l)));
     let several = places.len() > 1;
     for (needed, place) in places.into_iter().filter(|(needed, place)| *needed > place.bytes) {
-        let back = match need.freed_bytes {
-            0 => String::new(),
-            bytes => format!(" in addition to {} that are dropped first", size(bytes)),
-        };
         let part = if several { format!(" ({} of it goes there)", size(needed)) } else { String::new() };
-        let short = format!("{text}, and {} is free in {}{part}{back}", size(place.bytes), place.place);
+        let short = format!("{text}, and {} is free in {}{part}", size(place.bytes), place.place);
         match place.may_grow {
             Some(why) => notes.push(format!("{short}; {why}")),
             None if force => notes.push(format!("{short}; measured anyway (--force)")),

@@ -137,7 +137,7 @@ impl PlannedTest<'_> {
         let disturbed = hold.was_disturbed();
         context.book_hold(&hold, self.position.try_of);
         if let Some(lost) = measured.jobs.iter().find_map(|job| job.lost.clone()) {
-            return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
+            return Err(TargetError::lost(lost, measured.merged.full_disk).into());
         }
         let merged = &measured.merged;
         let times = if rate_tps.is_some() { merged.response.as_ref() } else { Some(&merged.transaction) };

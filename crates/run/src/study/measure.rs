@@ -1,10 +1,9 @@
-//! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store. A scan of sizes: `measure/scan.rs`.
-
-mod scan;
+//! Runs one test of a plan, in a straight line: prepare, measure, evidence, test, store.
 
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Instant;
 
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
@@ -15,7 +14,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::plan::PlannedWorkload;
 use loadline_model::{Activity, CheckId, Column, Detail, Forced, InPair, JobLoad, Note, TestRecord};
 use loadline_store::{NativeFile, TestOutput};
-use loadline_workload::Instrument;
+use loadline_workload::{Instrument, SizeScan};
 
 use super::level::TestUnderLevels;
 use super::native_report::Mark;
@@ -29,7 +28,7 @@ use crate::evidence::{BeforeTest, Evidence, Excuse, Excuses, Jobs, Proof, RunCon
 use crate::figures::nodes::has_same_members;
 use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
-use crate::instrument::{self, AGE_PARTS, Instruments};
+use crate::instrument::{self, AGE_PARTS, Instruments, size_scan};
 use crate::live::{Event, Pace};
 use crate::test::{Test, failed};
 use crate::{record, steps};
@@ -83,11 +82,41 @@ impl Ended {
 impl PlannedTest<'_> {
     /// Runs and stores the test.
     pub(super) fn measure(&self, context: &mut Context<'_>) -> Result<(), StudyError> {
-        let (output, remaining) = match &self.work.workload.scan {
-            Some(scan) => (scan::measure(self, context, scan)?, None),
-            None => self.jobs(context)?,
+        let measured = match &self.work.workload.scan {
+            Some(scan) => self.scan(context, scan).map(|output| (output, None)),
+            None => self.jobs(context),
         };
+        let (output, remaining) = measured.map_err(|e| match e {
+            StudyError::Target(e) => self.failed(e.into()),
+            e => e,
+        })?;
         self.store(context, output, remaining)
+    }
+
+    /// Scans sizes by one session of loadline's own. That has no fixed duration.
+    fn scan(&self, context: &mut Context<'_>, scan: &SizeScan) -> Result<TestOutput, StudyError> {
+        let LiveTest { test, workload, try_of, .. } = &self.position;
+        let prepared = self.prepare(context, None, None)?;
+        context.wait_until_quiet(*test, *try_of);
+        let mark = native_report::mark(native_reports(context));
+        let (mut last, mut began) = (None, None);
+        let idle_s = context.manifest.plan.idle_s().to_vec();
+        let scanned = size_scan::scan(&prepared.request, scan, &idle_s, |done, all| {
+            let percent = done * 100 / all.max(1);
+            let took_s = began.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+            if last.replace(percent) != Some(percent) {
+                let left_s = took_s / done.max(1) as f64 * all.saturating_sub(done) as f64;
+                let left = if done > 0 { format!(", about {left_s:.0} s left") } else { String::new() };
+                context.step(format!("test {test:>2}  {workload}: {percent} % of {all} samples{left}"));
+            }
+        });
+        let scanned = scanned.map_err(|e| self.failed(e))?;
+        let proof = prepared.before.proof(context.side.target.as_ref(), &self.work);
+        let (native, missing) = self.report(context, mark);
+        let (run, after) = (self.run_context(context, prepared.cache_bytes), context.side.target.info());
+        let evidence = self.evidence_of(context, &run, &prepared, &proof, after, scanned).and_remarks(missing);
+        let (test, id) = (steps::test_of_scan(&evidence), self.identity(context));
+        Ok(record::of_scan(evidence, test, id, native))
     }
 
     /// Runs jobs in a window, and again in a longer one if it was too short. Also returns what is left of a target that lost nodes.
@@ -151,19 +180,16 @@ impl PlannedTest<'_> {
     ) -> Result<Prepared, StudyError> {
         let drawn = context.drawn_anew(&self.work)?;
         let (work, jobs, target) = (&self.work, self.position.jobs, Arc::clone(&context.side.target));
-        let failed = |e| self.target_failed(e);
         context.listener.on(Event::TestStarted(self.position.clone()));
-        let cache_bytes = context.set_cache(work).map_err(failed)?;
-        context.load_for_test(work, jobs).map_err(|e| match e {
-            StudyError::Target(e) => self.target_failed(e),
-            e => e,
-        })?;
-        target.reset(work, self.workload.driver).map_err(failed)?;
+        let cache_bytes = context.set_cache(work)?;
+        // Rows of each of the jobs, and those that earlier tests deleted.
+        context.load_watched(work, jobs).1?;
+        target.reset(work, self.workload.driver)?;
         // A checkpoint here would make some databases log each block once more in the test.
         let steady = work.workload.has(Instrument::Device) && !work.program.reads() && !only_adds(work);
-        let unsettled = if steady { None } else { target.settle().map_err(failed)? };
-        let before = BeforeTest::query(target.as_ref(), work).map_err(failed)?;
-        let info = target.info().map_err(failed)?;
+        let unsettled = if steady { None } else { target.settle()? };
+        let before = BeforeTest::query(target.as_ref(), work)?;
+        let info = target.info()?;
         let (plan, at) = (&context.manifest.plan, &context.side.info);
         let planned_s = window_length::window_s(plan.duration_s, &context.records, &work.workload.code, jobs);
         let request = Request {
@@ -196,8 +222,8 @@ impl PlannedTest<'_> {
         let levels = self.level.as_ref().map(|level| level.instrument(say.clone()));
         let mut instruments = instrument::listed_by(&self.work.workload, levels, &context.manifest.plan);
         let run = self.run_context(context, prepared.cache_bytes);
-        let made = instruments.iter_mut().try_for_each(|of| of.prepare(&mut prepared.request, &run));
-        made.map(|()| instruments).map_err(|e| self.target_failed(e))
+        instruments.iter_mut().try_for_each(|of| of.prepare(&mut prepared.request, &run))?;
+        Ok(instruments)
     }
 
     /// Runs jobs in a common window, with instruments, and asks what proves their work.
@@ -217,7 +243,7 @@ impl PlannedTest<'_> {
         let request = &prepared.request;
         // Outside the window: taking the mark is work for the database.
         let mark = native_report::mark(native_reports(context));
-        let views = ReadViews::unless_arms(context.side.target.as_ref(), self.in_pair.is_some());
+        let views = ReadViews::new(context.side.target.as_ref(), self.in_pair.is_some());
         let mut pace = Pace::default();
         let mut hooks = WhenQuiet(&mut instruments, &mut hold);
         let measured = run_test(request, &mut hooks, |tick| {
@@ -236,7 +262,7 @@ impl PlannedTest<'_> {
         let refused = |job: &JobResult| job.refused.clone().filter(|_| job.total == 0 && job.lost.is_some());
         let refusals: Option<Vec<Refusal>> = measured.jobs.iter().map(refused).collect();
         if let Some(refusal) = refusals.and_then(|all| all.into_iter().next()) {
-            return Err(self.target_failed(refusal.into()));
+            return Err(TargetError::from(refusal).into());
         }
         let sessions = measured.elsewhere.end_lost(context.side.target.as_ref());
         let lost = measured.jobs.iter().find_map(|j| j.lost.clone());
@@ -245,7 +271,7 @@ impl PlannedTest<'_> {
         let target = of_the_rest(context, &remaining);
         if let Some(lost) = lost.filter(|_| remaining.is_none() && target.info().is_err()) {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
-            return Err(self.target_failed(TargetError::lost(lost, measured.merged.full_disk)));
+            return Err(TargetError::lost(lost, measured.merged.full_disk).into());
         }
         // Before the queries that prove the jobs' work, which are loadline's own.
         let views = views.grown(target);
@@ -404,10 +430,6 @@ impl PlannedTest<'_> {
     pub(super) fn failed(&self, source: TestError) -> StudyError {
         let LiveTest { test, jobs, .. } = self.position;
         StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
-    }
-
-    pub(super) fn target_failed(&self, e: TargetError) -> StudyError {
-        self.failed(TestError::Target(e))
     }
 }
 

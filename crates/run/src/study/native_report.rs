@@ -25,43 +25,32 @@ pub(super) fn report(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicI64, Ordering};
-
     use loadline_database::{TargetError, kind_of};
 
     use super::*;
 
-    /// Marks, and the errors of marks and of reports, if any.
-    struct Reporting(AtomicI64, [Option<&'static str>; 2]);
-
-    impl Reporting {
-        fn unless_refused<T>(&self, what: usize, value: T) -> Result<T, TargetError> {
-            self.1[what].map_or(Ok(value), |why| Err(TargetError::Refused(why.into())))
-        }
-    }
+    /// Why it takes no mark, and makes no report, if so.
+    struct Reporting([Option<&'static str>; 2]);
 
     impl NativeReports for Reporting {
         fn native_mark(&self) -> Result<i64, TargetError> {
-            self.unless_refused(0, self.0.fetch_add(1, Ordering::Relaxed))
+            self.0[0].map_or(Ok(7), |why| Err(TargetError::Refused(why.into())))
         }
+
         fn native_report(&self, from: i64) -> Result<String, TargetError> {
-            self.unless_refused(1, format!("from {from}"))
+            self.0[1].map_or(Ok(format!("from {from}")), |why| Err(TargetError::Refused(why.into())))
         }
     }
 
     #[test]
-    fn each_test_has_its_report_or_a_reason_if_one_was_asked_for() {
+    fn a_test_has_its_report_or_a_reason_if_one_was_asked_for() {
         let kind = kind_of("oracle://u@h/s").unwrap();
-        let all = Reporting(AtomicI64::new(7), [None; 2]);
-        for text in ["from 7", "from 8"] {
-            let file = report(Some(&all), kind, mark(Some(&all))).unwrap().unwrap();
-            assert_eq!((file.folder.as_str(), file.extension.as_str(), file.text.as_str()), ("awr", "html", text));
-        }
+        let made = |all: &Reporting| report(Some(all), kind, mark(Some(all)));
+        let file = made(&Reporting([None; 2])).unwrap().unwrap();
+        assert_eq!((file.folder.as_str(), file.extension.as_str(), file.text.as_str()), ("awr", "html", "from 7"));
         assert!(report(None, kind, mark(None)).unwrap().is_none());
         for refused in [[Some("no grant"), None], [None, Some("no grant")]] {
-            let refusing = Reporting(AtomicI64::new(7), refused);
-            let why = report(Some(&refusing), kind, mark(Some(&refusing))).unwrap_err();
-            assert!(why.contains("no grant"), "{why}");
+            assert!(made(&Reporting(refused)).unwrap_err().contains("no grant"));
         }
     }
 }

@@ -63,10 +63,14 @@ impl<'a> Comparison<'a> {
             && r.variant.as_ref().is_some_and(|of| of.compares_as(window))
     }
 
-    /// Skipped tests if one of several arms beside the first is refused with so many `jobs`; the others can be measured.
-    fn refused(&self, variant: usize, jobs: u32) -> Option<Refused> {
+    /// Skipped tests if a variant is refused with so many `jobs`, or with any (0): of several beside the first, the others can be measured.
+    fn refused(&self, variant: usize, jobs: u32) -> Refused {
         let is_one_of_several = variant > 0 && self.paired.links.is_none() && self.paired.variants.len() > 2;
-        is_one_of_several.then(|| Refused::Arm(Letter::nth(variant), jobs))
+        match jobs {
+            _ if is_one_of_several => Refused::Arm(Letter::nth(variant), jobs),
+            0 => Refused::Whole,
+            _ => Refused::Jobs(jobs),
+        }
     }
 
     fn workload(&self, variant: usize) -> Option<&'a PlannedWorkload> {
@@ -143,7 +147,7 @@ impl Context<'_> {
         let places = order(comparison.seed(), paired.pairs as usize);
         for (index, pair) in places.into_iter().enumerate() {
             let number = index as u32 + 1;
-            if self.refused.leaves_out_arm(comparison.code, comparison.jobs, Letter::nth(*other)) {
+            if self.refused.leaves_out(comparison.code, comparison.jobs, None, Some(Letter::nth(*other))) {
                 return Ok(());
             }
             if !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
@@ -194,18 +198,14 @@ impl Context<'_> {
         let Comparison { paired, other, jobs, .. } = of;
         let Some(workload) = of.workload(variant) else { return Ok(false) };
         let in_pair = paired.window(*other, variant == 0);
-        if !self.prepare_first(of, variant)? {
-            return Ok(false);
-        }
-        self.take(paired, variant, in_pair.level.as_ref().map(|point| point.delay_ms))?;
-        let Some(work) = self.work_of(of, variant)? else { return Ok(false) };
+        let delay_ms = in_pair.level.as_ref().map(|point| point.delay_ms);
+        let Some(work) = self.work_in_pair(of, variant, delay_ms)? else { return Ok(false) };
         let level = self.under_levels(paired.variants[variant].level.as_ref())?;
         let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
         match test.measure(self) {
             Ok(()) => Ok(true),
             Err(e) if paired.links.is_none() => {
-                let refused = of.refused(variant, *jobs).unwrap_or(Refused::Jobs(*jobs));
-                self.leave_out_refused(workload, refused, e).map(|()| false)
+                self.leave_out_refused(workload, of.refused(variant, *jobs), e).map(|()| false)
             }
             Err(e) => Err(e),
         }
@@ -236,35 +236,28 @@ impl Context<'_> {
         (!self.tries.is_end && Cell::last_pair(&found).is_none()).then_some(None)
     }
 
-    /// Prepares the workload in the first variant before a window of another, if it is calibrated there, because all do the same, or
-    /// has its tables in the baseline. `false`: the server refuses it.
-    fn prepare_first(&mut self, of: &Comparison<'_>, variant: usize) -> Result<bool, StudyError> {
-        let key = (0, of.code.to_owned());
-        let is_known = self.manifest.calibration.contains_key(of.code);
-        let in_baseline = of.paired.links.is_some();
-        if self.works.contains_key(&key) || !in_baseline && (variant == 0 || is_known) {
-            return Ok(true);
+    /// The work of `variant`, which is brought about with `delay_ms` to its replicas, and its tables there. Work that differs on the same
+    /// target is prepared anew. The first variant is prepared before another one if all have its calibration, and before all levels, which
+    /// have their tables in the baseline. `None`: the server refuses the workload.
+    fn work_in_pair(
+        &mut self,
+        of: &Comparison<'_>,
+        variant: usize,
+        delay_ms: Option<f64>,
+    ) -> Result<Option<Arc<Work>>, StudyError> {
+        let Some((first, workload)) = of.workload(0).zip(of.workload(variant)) else { return Ok(None) };
+        let needs_first = of.paired.links.is_some() || variant > 0 && !self.manifest.calibration.contains_key(of.code);
+        if needs_first && !self.works.contains_key(&(0, of.code.to_owned())) {
+            self.take(of.paired, 0, None)?;
+            if self.prepared(first, 0, Refused::Whole)?.is_none() {
+                return Ok(None);
+            }
         }
-        let Some(workload) = of.workload(0) else { return Ok(false) };
-        self.take(of.paired, 0, None)?;
-        let work = self.prepare_or_leave_out(workload, Refused::Whole)?;
-        let is_prepared = work.is_some();
-        self.works.extend(work.map(|work| (key, work)));
-        Ok(is_prepared)
-    }
-
-    /// The work of the variant in force, with its tables there. Work that differs on the same target is prepared anew. `None`: the server
-    /// refuses the workload.
-    fn work_of(&mut self, of: &Comparison<'_>, variant: usize) -> Result<Option<Arc<Work>>, StudyError> {
-        let Some(workload) = of.workload(variant) else { return Ok(None) };
+        self.take(of.paired, variant, delay_ms)?;
         let shared = self.shares_target() && of.is_shared();
-        let key = (if shared { 0 } else { variant }, of.code.to_owned());
-        if let Some(work) = self.works.get(&key).filter(|_| shared || !self.shares_target()) {
-            return Ok(Some(Arc::clone(work)));
+        if self.shares_target() && !shared {
+            self.works.remove(&(variant, of.code.to_owned()));
         }
-        let refused = of.refused(variant, 0).unwrap_or(Refused::Whole);
-        let work = self.prepare_or_leave_out(workload, refused)?;
-        self.works.extend(work.clone().map(|work| (key, work)));
-        Ok(work)
+        self.prepared(workload, if shared { 0 } else { variant }, of.refused(variant, 0))
     }
 }

@@ -27,9 +27,6 @@ const LOOP_WINDOWS_S: [f64; 2] = [0.2, 2.0];
 const LOOP_WARMUP_S: f64 = 0.05;
 
 /// Wall time of the client's loop per transaction of `work`, ns, with one job on the null engine. Includes clock readings and histograms.
-///
-/// # Errors
-/// Why there is no figure.
 fn client_ns_per_tx(work: Work, interrupted: &Arc<AtomicBool>) -> Result<f64, String> {
     let null = open(&OpenRequest::new("null:", std::env::temp_dir())).map_err(|e| e.to_string())?;
     let null: Arc<dyn Target> = Arc::from(null);
@@ -157,7 +154,7 @@ impl Context<'_> {
         Ok(Calibration { parameters: [(SCALE.to_owned(), scale)].into(), ..Calibration::default() })
     }
 
-    /// Loads a workload's tables for one job and the data set, with progress events.
+    /// Loads a workload's tables for one job and the data set.
     fn load(&mut self, work: &Work) -> Result<(), StudyError> {
         let (done, loaded) = self.load_watched(work, 1);
         let arm = self.loaded_variant();
@@ -168,12 +165,8 @@ impl Context<'_> {
         loaded
     }
 
-    /// Loads what is missing before a test: rows of each of the `jobs` jobs, and rows that earlier tests deleted.
-    pub(super) fn load_for_test(&mut self, work: &Work, jobs: u32) -> Result<(), StudyError> {
-        self.load_watched(work, jobs).1
-    }
-
-    fn load_watched(&mut self, work: &Work, jobs: u32) -> (Vec<TableLoad>, Result<(), StudyError>) {
+    /// Loads what is missing for `jobs` jobs, with progress events. Returns the tables that were loaded as well.
+    pub(super) fn load_watched(&mut self, work: &Work, jobs: u32) -> (Vec<TableLoad>, Result<(), StudyError>) {
         let progress = LoadProgress::default();
         let target = Arc::clone(&self.side.target);
         let loaded = std::thread::scope(|scope| {

@@ -45,21 +45,16 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Whether a test of `code` with so many jobs, or with this value of the swept parameter, is left out.
-    pub(super) fn leaves_out(&self, code: &str, jobs: u32, value: Option<i64>) -> bool {
+    /// Whether a test of `code` with so many jobs, or with this value of the swept parameter, is left out, or in pairs one that compares
+    /// this `other` arm.
+    pub(super) fn leaves_out(&self, code: &str, jobs: u32, value: Option<i64>, other: Option<Letter>) -> bool {
         let of_test = |refused: &Refused| match refused {
             Refused::Whole => true,
             Refused::Jobs(from) => value.is_none() && jobs >= *from,
             Refused::Value(_, refused) => value == Some(*refused),
-            Refused::Arm(..) => false,
+            Refused::Arm(arm, from) => other == Some(*arm) && jobs >= *from,
         };
         self.all.iter().any(|(of, refused)| of == code && of_test(refused))
-    }
-
-    /// Whether the pairs of `code` with so many jobs of the first arm and this one are left out.
-    pub(super) fn leaves_out_arm(&self, code: &str, jobs: u32, other: Letter) -> bool {
-        let of_arm = |refused: &Refused| matches!(refused, Refused::Arm(arm, from) if *arm == other && jobs >= *from);
-        self.leaves_out(code, jobs, None) || self.all.iter().any(|(of, refused)| of == code && of_arm(refused))
     }
 }
 
@@ -77,17 +72,20 @@ fn is_full_disk(failure: &StudyError) -> Option<bool> {
 }
 
 impl Context<'_> {
-    /// The workload, prepared; `None` if the server refuses it: then what is `refused` is left out.
-    ///
-    /// # Errors
-    /// If the run cannot go on.
-    pub(super) fn prepare_or_leave_out(
+    /// The workload with its tables there, which later tests of `variant` have as well; `None` if the server refuses it: then what is
+    /// `refused` is left out.
+    pub(super) fn prepared(
         &mut self,
         workload: &PlannedWorkload,
+        variant: usize,
         refused: Refused,
     ) -> Result<Option<Arc<Work>>, StudyError> {
+        let key = (variant, workload.code.clone());
+        if let Some(work) = self.works.get(&key) {
+            return Ok(Some(Arc::clone(work)));
+        }
         match self.prepare(workload) {
-            Ok(work) => Ok(Some(work)),
+            Ok(work) => Ok(Some(Arc::clone(self.works.entry(key).or_insert(work)))),
             Err(e) => self.leave_out_refused(workload, refused, e).map(|()| None),
         }
     }
@@ -187,24 +185,21 @@ pub(super) fn advice(says_full: bool, target: &dyn Target, info: &TargetInfo) ->
 
 fn words(says_full: bool, places: impl Iterator<Item = Storage>) -> Option<String> {
     let places: Vec<(u64, Storage)> = places.filter_map(|s| Some((s.free_bytes?, s))).collect();
-    let tight = places.iter().any(|(free, _)| *free < TIGHT_BYTES);
-    let shown = places
-        .iter()
-        .filter(|(free, _)| !tight || *free < TIGHT_BYTES)
-        .map(|(free, s)| format!("{} free in {} ({} on {})", bytes(*free as f64), s.path, s.source, s.mount_point));
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let what = match (says_full, tight, shown.is_empty()) {
-        (true, _, true) => "A disk of the database is full".to_owned(),
-        (true, true, false) => format!("A disk of the database is full: now {shown}"),
-        // What failed may have been given back already, or it is the database's own limit.
-        (true, false, false) => {
-            format!("A disk of the database, a tablespace or a limit of tables is full: now {shown}")
+    let what = match says_full {
+        // What failed may have been given back already.
+        true => "A disk of the database is full, or a tablespace or a limit of tables",
+        false if places.iter().any(|(free, _)| *free < TIGHT_BYTES) => {
+            "A disk of the database is nearly full, which may be the cause"
         }
-        (false, true, _) => format!("A disk of the database is nearly full, which may be the cause: {shown}"),
-        (false, false, _) => return None,
+        false => return None,
     };
+    let free = |(free, s): &(u64, Storage)| {
+        format!("{} free in {} ({} on {})", bytes(*free as f64), s.path, s.source, s.mount_point)
+    };
+    let shown = places.iter().map(free).collect::<Vec<_>>().join(", ");
+    let now = if shown.is_empty() { String::new() } else { format!(": now {shown}") };
     Some(format!(
-        ". {what}. Free space there, and start the server again if it ended; or have less written (--size, --duration, --jobs)"
+        ". {what}{now}. Free space there, and start the server again if it ended; or have less written (--size, --duration, --jobs)"
     ))
 }
 
@@ -225,13 +220,10 @@ mod tests {
         let (full, large) = (("sda", 13 << 20), ("sdb", 1 << 40));
         assert_eq!(of(false, &[large]), None, "it is something else");
         let may = of(false, &[full, large]).unwrap();
-        assert!(may.contains("may be the cause: 13.0 MiB free in /sda/db (/dev/sda on /sda). Free"), "{may}");
-        let says = of(true, &[full, large]).unwrap();
-        assert!(says.contains("is full: now 13.0 MiB free in /sda/db") && !says.contains("sdb"), "{says}");
-        let freed = of(true, &[large]).unwrap();
-        assert!(freed.contains("limit of tables is full: now 1.0 TiB free in /sdb/db"), "{freed}");
+        assert!(may.contains("may be the cause: now 13.0 MiB free in /sda/db (/dev/sda on /sda), 1.0 TiB"), "{may}");
+        assert!(of(true, &[large]).unwrap().contains("limit of tables: now 1.0 TiB free in /sdb/db"));
         // On another machine nothing more is known.
-        assert!(of(true, &[]).unwrap().contains("A disk of the database is full. Free"));
+        assert!(of(true, &[]).unwrap().contains("limit of tables. Free"));
         assert_eq!(words(false, [place("x", None)].into_iter()), None);
     }
 
@@ -246,7 +238,7 @@ mod tests {
         };
         assert!(
             said(failure(Cause::FullDisk, "the table is full"))
-                .contains("table is full. A disk of the database is full.")
+                .contains("table is full. A disk of the database is full,")
         );
         let full = StudyError::Target(refusal(Cause::FullDisk, "no space").into());
         let full = explained(full, target.as_ref(), &info);

@@ -55,13 +55,7 @@ impl Context<'_> {
                     if self.has_nodes() && self.left_lost_nodes()? {
                         continue;
                     }
-                    let work = match self.works.get(&key) {
-                        Some(work) => Arc::clone(work),
-                        None => match self.prepare_or_leave_out(workload, Refused::Whole)? {
-                            Some(work) => Arc::clone(self.works.entry(key.clone()).or_insert(work)),
-                            None => break,
-                        },
-                    };
+                    let Some(work) = self.prepared(workload, 0, Refused::Whole)? else { break };
                     let of = |r: &&TestRecord| r.workload == workload.code && r.repetition == repetition;
                     let made = self.records.iter().filter(of).count();
                     let position = LiveTest {
@@ -110,7 +104,7 @@ impl Context<'_> {
             Ok(work) => Arc::new(Work { nodes: Some(nodes), ..work }),
             Err(e) => return self.leave_out_refused(workload, beyond, e.into()),
         };
-        let (number, repetition) = (position.test, position.repetition);
+        let number = position.test;
         let swept = swept.map(|(of, _)| of.column);
         let test = PlannedTest { workload, work, position, swept, in_pair: None, level: None };
         if let Err(e) = test.measure(self) {
@@ -121,53 +115,15 @@ impl Context<'_> {
             }
         }
         self.judge_try(number, try_of);
-        self.say_what_is_left_out(workload, (nodes, jobs, repetition));
         Ok(())
     }
 
     /// Recorded tests of a workload over so many nodes in a repetition.
     fn done<'a>(&'a self, code: &'a str, repetition: u32, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
-        self.repetitions(code, nodes).filter(move |r| r.repetition == repetition)
-    }
-
-    fn repetitions<'a>(&'a self, code: &'a str, nodes: u32) -> impl Iterator<Item = &'a TestRecord> {
         // Without numbers of nodes, each test is made once, over all nodes that there are then.
         let all = self.manifest.plan.node_counts().is_empty();
         let over = move |r: &TestRecord| if all { r.nodes >= nodes } else { r.nodes == nodes };
-        self.records.iter().filter(move |r| r.workload == code && over(r))
-    }
-
-    /// The first test that failed as a whole, by errors of its own transactions, with at most `jobs` jobs: with more it will fail as
-    /// well. `None` if any test of the sweep completed a transaction: then failures depend on the load, or on chance.
-    /// Tests from before the run was resumed do not count: what failed may have been mended.
-    fn failed_whole<'a>(&'a self, code: &'a str, nodes: u32, jobs: u32) -> Option<&'a TestRecord> {
-        let sweep = || self.repetitions(code, nodes).filter(|r| r.swept().is_none());
-        let completed = |r: &TestRecord| r.figure(column::TX_PER_S).is_none_or(|tps| tps > 0.0);
-        if sweep().any(completed) {
-            return None;
-        }
-        sweep().find(|r| r.test > self.stored && r.jobs <= jobs && !r.error_texts.is_empty())
-    }
-
-    /// Says once that the rest of a sweep is left out, if the test that was just made failed as a whole and is the first such.
-    fn say_what_is_left_out(&mut self, workload: &PlannedWorkload, (nodes, jobs, repetition): (u32, u32, u32)) {
-        let plan = &self.manifest.plan;
-        let more = plan.jobs_over(nodes).is_none_or(|list| list.iter().any(|j| *j > jobs));
-        let last = self.records.last().map(|r| r.test);
-        let Some(failed) = self.failed_whole(&workload.code, nodes, jobs).filter(|r| Some(r.test) == last) else {
-            return;
-        };
-        if !more && repetition == plan.repeat {
-            return;
-        }
-        let first = failed.error_texts.keys().next().map_or("", String::as_str);
-        let text = format!(
-            "{}: no transaction completed in the window of test {}, there were only errors: its tests with as many or more jobs are left \
-             out; one of the errors: {first}",
-            workload.code, failed.test
-        );
-        self.warn(text.clone());
-        self.manifest.target.notes.push(text);
+        self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && over(r))
     }
 
     /// Next test of a workload in this repetition: those of a single job first, on one node, then the sweep over jobs on the fewest
@@ -188,7 +144,7 @@ impl Context<'_> {
             return counts.into_iter().find_map(next);
         }
         let is_done = points.parameter.is_some() || self.done(&workload.code, repetition, 1).next().is_some();
-        (!is_done && !self.refused.leaves_out(&workload.code, 1, None)).then(|| point(1, 1, None))
+        (!is_done && !self.refused.leaves_out(&workload.code, 1, None, None)).then(|| point(1, 1, None))
     }
 
     /// The point of a test of a workload in this repetition that is due again.
@@ -234,7 +190,7 @@ impl Context<'_> {
         };
         let given = workload.parameters.contains_key(name);
         let most = if found.workers.as_ref() == Some(name) { self.max_parallel_workers(given) } else { i64::MAX };
-        let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v));
+        let left_in = |v: &&i64| **v <= most && !self.refused.leaves_out(&workload.code, 1, Some(**v), None);
         values.iter().filter(left_in).find(done).copied()
     }
 
@@ -242,11 +198,7 @@ impl Context<'_> {
     /// nodes would leave nodes without any.
     pub(super) fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept().is_none());
-        let wanted = |jobs: &u32| {
-            *jobs >= nodes
-                && !self.refused.leaves_out(&workload.code, *jobs, None)
-                && self.failed_whole(&workload.code, nodes, *jobs).is_none()
-        };
+        let wanted = |jobs: &u32| *jobs >= nodes && !self.refused.leaves_out(&workload.code, *jobs, None, None);
         let first_missing =
             |list: &[u32]| list.iter().copied().find(|j| wanted(j) && !of_jobs(repetition).any(|r| r.jobs == *j));
         let next = match &self.manifest.plan.jobs {

@@ -60,9 +60,6 @@ pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload,
 }
 
 /// Checks that the targets that `study` would open have the plan's numbers of nodes.
-///
-/// # Errors
-/// [`PlanError::Value`] with the number that one has not.
 pub(super) fn check(study: &Study) -> Result<(), StudyError> {
     for request in study.requests() {
         let nodes = kind_of(&request.url)?.check_url(&request.url)? + request.nodes.len() as u32;
@@ -135,9 +132,6 @@ impl Context<'_> {
     }
 
     /// Looks for lost nodes between tests, and leaves them if the plan says so. Returns whether there were any.
-    ///
-    /// # Errors
-    /// As [`Context::leave_nodes`].
     pub(super) fn left_lost_nodes(&mut self) -> Result<bool, StudyError> {
         let Some(remaining) = without_lost(self.side.target.as_ref()) else { return Ok(false) };
         let when = format!("before test {}", self.next_test());

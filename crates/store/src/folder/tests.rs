@@ -1,4 +1,3 @@
-use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::time::Instant;
 
@@ -49,10 +48,6 @@ fn a_report_of_the_databases_own_is_kept_beside_the_test() {
     folder.append(&with(2, "awr")).unwrap();
     folder.append(&with(3, "awr")).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("awr/3.html")).unwrap(), "<p>ä</p>");
-    for bad in ["", "..", "a/b", "series", "A"] {
-        let error = folder.append(&with(4, bad)).unwrap_err().to_string();
-        assert!(error.contains("is not a valid path"), "{bad}: {error}");
-    }
     // A test that could not be stored leaves none.
     std::fs::remove_dir_all(folder.path().join("awr")).unwrap();
     std::fs::write(folder.path().join("awr"), "in the way").unwrap();
@@ -66,9 +61,6 @@ fn a_taken_name_gets_a_number() {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..3).map(|_| RunFolder::create(dir.path(), "r").unwrap().id()).collect();
     assert_eq!(names, ["r", "r-2", "r-3"]);
-    for bad in ["", ".", "..", "a/b", "/a", "a/"] {
-        assert!(matches!(RunFolder::create(dir.path(), bad), Err(StoreError::BadName(_))), "{bad:?}");
-    }
 }
 
 #[test]
@@ -95,7 +87,7 @@ fn places_without_a_run_are_explained() {
     assert!(open(&dir.path().join("notes.txt")).contains("is not a run folder"));
     drop((run(dir.path(), &[]), run(dir.path(), &[])));
     let error = open(dir.path());
-    assert!(error.contains("the runs 'r', 'r-2'") && error.ends_with("/r"), "{error}");
+    assert!(error.contains("2 runs") && error.ends_with("/r"), "{error}");
     assert!(matches!(RunFolder::resume(dir.path()), Err(StoreError::HoldsRuns { .. })));
 }
 
@@ -180,24 +172,12 @@ fn a_number_is_stored_once() {
 fn what_has_no_place_in_the_files_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut folder = run(dir.path(), &[]);
-    let mut odd = output(1);
-    odd.histograms[0].0 = "two words".to_owned();
-    assert!(matches!(folder.append(&odd), Err(StoreError::Unwritable { test: 1, .. })));
+    for name in ["", "two words", "a,b", "a\nb"] {
+        let mut odd = output(1);
+        odd.histograms[0].0 = name.to_owned();
+        assert!(matches!(folder.append(&odd), Err(StoreError::Unwritable { test: 1, .. })), "{name}");
+    }
     assert_eq!(std::fs::read_dir(folder.path().join("series")).unwrap().count(), 0);
-}
-
-/// With and without a real small filesystem (which needs root): the device that is always full.
-#[test]
-fn a_full_device_is_an_error_that_says_what_is_safe() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut folder = run(dir.path(), &[]);
-    symlink("/dev/full", folder.path().join("tests.jsonl")).unwrap();
-    let error = folder.append(&output(1)).unwrap_err();
-    let text = error.to_string();
-    assert!(error.is_full(), "{text}");
-    assert!(text.contains("no space left: cannot append to") && text.contains("tests.jsonl'"), "{text}");
-    assert!(text.contains("No test was stored before it; then continue with `loadline run --resume"), "{text}");
-    assert!(!folder.path().join("series/1.csv").exists(), "the space of its series is given back");
 }
 
 /// A small filesystem of its own, unmounted at the end.
@@ -232,7 +212,9 @@ fn a_disk_that_fills_up_loses_only_the_test_that_did_not_fit() {
     let mut large = output(2);
     large.record.notes.push("x".repeat(300 << 10).into());
     let error = folder.append(&large).unwrap_err();
-    assert!(error.is_full() && error.to_string().contains("Everything up to test 1 is safe"), "{error}");
+    let text = error.to_string();
+    assert!(error.is_full() && text.contains("no space left: cannot append to"), "{text}");
+    assert!(text.contains("Everything up to test 1 is safe; then continue with `loadline run --resume"), "{text}");
     assert_eq!(std::fs::read(folder.path().join("tests.jsonl")).unwrap(), before);
     assert!(!folder.path().join("series/2.csv").exists());
 

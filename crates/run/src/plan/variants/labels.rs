@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use loadline_database::redact;
-use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::variant::{Letter, VariantSpec};
 
 use super::differing;
@@ -21,7 +20,7 @@ pub(super) fn labels(
     let switch = |n: usize| arms[n].switch.as_deref();
     let reads = |n: usize| switch(n).is_some_and(|text| text.contains(ARM_VARIABLE));
     let is_same: [&dyn Fn(usize, usize) -> bool; 6] = [
-        &|m, n| same_address(&target(m), &target(n)),
+        &|m, n| target(m) == target(n),
         &|m, n| settings[m] == settings[n],
         &|m, n| specs[m].driver == specs[n].driver,
         &|m, n| specs[m].parameters == specs[n].parameters,
@@ -89,22 +88,6 @@ fn shortened(command: &str) -> String {
         return line;
     }
     line.chars().take(MOST_OF_COMMAND - 1).chain(['…']).collect()
-}
-
-/// Whether two addresses are the same, and their options as well: `1ms` is `1000us`.
-fn same_address(a: &str, b: &str) -> bool {
-    let options = |url: &str| {
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let value = |text: &str| match (parse_duration_s(text), parse_bytes(text)) {
-            (Ok(s), _) => format!("{} ns", (s * 1e9).round()),
-            (_, Ok(bytes)) => format!("{bytes} bytes"),
-            _ => text.to_owned(),
-        };
-        let of =
-            |pair: &str| pair.split_once('=').map_or((pair.to_owned(), None), |(k, v)| (k.to_owned(), Some(value(v))));
-        (place.to_owned(), query.split('&').filter(|pair| !pair.is_empty()).map(of).collect::<BTreeMap<_, _>>())
-    };
-    options(a) == options(b)
 }
 
 #[cfg(test)]
