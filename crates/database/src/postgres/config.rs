@@ -155,26 +155,29 @@ impl Config {
     }
 }
 
-/// Of the lines `host:port:database:user:password`; `*` matches anything, `\` escapes.
+/// Of the lines `host:port:database:user:password`; `*` alone matches anything, `\` escapes.
 ///
 /// <https://www.postgresql.org/docs/current/libpq-pgpass.html>
 fn find_password(text: &str, hosts: &[String], of: [&str; 3]) -> Option<Secret> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
-        let (mut fields, mut field, mut chars) = (Vec::new(), String::new(), line.chars());
-        while let Some(c) = chars.next() {
-            match c {
-                ':' => fields.push(std::mem::take(&mut field)),
-                '\\' => field.extend(chars.next()),
-                c => field.push(c),
-            }
-        }
-        fields.push(field);
+        let mut escaped = false;
+        let ends = |c| {
+            let ends = c == ':' && !escaped;
+            escaped = c == '\\' && !escaped;
+            ends
+        };
+        let fields: Vec<&str> = line.split(ends).collect();
         // The last field ends with the line, or with a colon.
         let [host, place @ .., password] = fields.get(..5)? else { return None };
-        let fits = |pattern: &String, value: &str| pattern == "*" || pattern == value;
+        let plain = |field: &str| {
+            let mut chars = field.chars();
+            let next = || chars.next().map(|c| if c == '\\' { chars.next().unwrap_or(c) } else { c });
+            std::iter::from_fn(next).collect::<String>()
+        };
+        let fits = |field: &&str, value: &str| *field == "*" || plain(field) == value;
         let is_wanted = hosts.iter().any(|value| fits(host, value))
             && place.iter().zip(of).all(|(pattern, value)| fits(pattern, value));
-        is_wanted.then(|| Secret::new(password.clone()))
+        is_wanted.then(|| Secret::new(plain(password)))
     })
 }
 
@@ -222,6 +225,8 @@ mod tests {
             ("too:few:fields", "db", None),
             (r"db:5432:shop:ann:a\:b\\c", "db", Some(r"a:b\c")),
             (r"\:\:1:*:*:*:six", "::1", Some("six")),
+            (r"\*:*:*:*:no", "db", None),
+            (r"*:*:*:*:a*\*\", "db", Some(r"a**\")),
         ] {
             let found = find_password(text, &[host.to_owned()], ["5432", "shop", "ann"]);
             assert_eq!(found.as_ref().map(Secret::expose), password, "{text}");
@@ -235,9 +240,11 @@ mod tests {
         let c = Config::parse(&format!("postgres://ann@h/d?passfile={}", path.display()), &|_| None).unwrap();
         assert_eq!(c.password_of_file(), Ok(None), "there is none");
         std::fs::write(&path, "*:*:*:*:secret\n").unwrap();
-        for (mode, found) in [(0o644, None), (0o600, Some(Secret::new("secret".into())))] {
+        let with = |mode| {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(c.password_of_file().ok().flatten(), found, "{mode:o}");
-        }
+            c.password_of_file()
+        };
+        assert!(with(0o644).unwrap_err().contains("chmod 0600"));
+        assert_eq!(with(0o600), Ok(Some(Secret::new("secret".into()))));
     }
 }

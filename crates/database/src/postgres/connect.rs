@@ -182,15 +182,17 @@ impl Endpoint {
     }
 
     pub(super) fn connect(&self, role: SessionRole) -> Result<Connection, TargetError> {
-        let stream = self.stream(self.config.sslmode)?;
-        let mut c = Connection::new(stream, self.config.place(), Arc::clone(&self.ledger));
-        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
-        match c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, role)) {
-            Ok(()) => Ok(c),
+        let mut before = String::new();
+        let opened = self.stream(self.config.sslmode, &mut before).and_then(|stream| {
+            let mut c = Connection::new(stream, self.config.place(), Arc::clone(&self.ledger));
+            let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
+            c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, role)).map(|()| c)
+        });
+        opened.map_err(|e| match e.with(&before) {
             // Before the session is open it cannot be lost: the server is unreachable.
-            Err(TargetError::Lost(text)) => Err(TargetError::Unreachable(text)),
-            Err(e) => Err(e),
-        }
+            TargetError::Lost(text) => TargetError::Unreachable(text),
+            e => e,
+        })
     }
 
     /// Runs `f` in a session of its own, as loadline's own work.
@@ -206,7 +208,8 @@ impl Endpoint {
         done.and_then(|done| published.map(|()| done))
     }
 
-    fn stream(&self, mode: SslMode) -> Result<Stream, TargetError> {
+    /// `before` gets the reason of a failed handshake.
+    fn stream(&self, mode: SslMode, before: &mut String) -> Result<Stream, TargetError> {
         let timeout = self.config.connect_timeout;
         let (host, port) = match &self.config.address {
             Address::Unix(path) => return Stream::connect_unix(path, timeout).map_err(|e| no_socket(path, &e)),
@@ -219,7 +222,10 @@ impl Endpoint {
         }
         match self.peer().encrypt(tcp, host, tls) {
             // As libpq does: `prefer` falls back to a connection without encryption.
-            Err(e) if mode == SslMode::Prefer => self.stream(SslMode::Disable).map_err(|_| e),
+            Err(e) if mode == SslMode::Prefer => {
+                *before = format!("; before that: {e}");
+                self.stream(SslMode::Disable, before)
+            }
             stream => stream,
         }
     }
@@ -318,7 +324,7 @@ impl Endpoint {
             let mut request = BytesMut::new();
             frontend::cancel_request(pid.cast_signed(), secret, &mut request);
             // The server does not answer.
-            let _ = cancelled.stream(SslMode::Disable).map(|mut stream| stream.write_all(&request));
+            let _ = cancelled.stream(SslMode::Disable, &mut String::new()).map(|mut stream| stream.write_all(&request));
         };
         let ends = Canceller::new(cancel);
         match role {
@@ -336,8 +342,19 @@ impl Endpoint {
         let out_of_order = || refused("a SASL answer out of order");
         loop {
             let incoming = c.next()?;
-            if incoming.tag == b'E' {
-                return Err(self.refused(&ServerError::parse(c.body(incoming)), note.as_deref()));
+            let body = c.body(incoming);
+            let method = body.first_chunk().map_or(0, |n| u32::from_be_bytes(*n));
+            match incoming.tag {
+                b'E' => return Err(self.refused(&ServerError::parse(body), note.as_deref())),
+                // Negotiation of protocol options, of which loadline sends none.
+                b'v' => continue,
+                b'R' if matches!(method, 2 | 7 | 9) => {
+                    return Err(refused("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));
+                }
+                b'R' if !matches!(method, 0 | 3 | 5 | 10..=12) => {
+                    return Err(refused(&format!("authentication method {method}, which loadline does not support")));
+                }
+                _ => {}
             }
             match c.parsed(incoming)? {
                 Message::AuthenticationOk => continue,
@@ -376,7 +393,7 @@ impl Endpoint {
                     scram.as_mut().ok_or_else(out_of_order)?.finish(body.data()).map_err(wrong)?;
                     continue;
                 }
-                _ => return Err(refused("an authentication that loadline does not support: use a password")),
+                _ => return Err(c.not_spoken("a message out of order")),
             }
             c.send()?;
         }
@@ -455,14 +472,15 @@ fn no_socket(path: &Path, e: &io::Error) -> TargetError {
     let port = |name: OsString| name.to_str()?.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok();
     let ports: Vec<String> = files.filter_map(|f| port(f.file_name())).map(|port| port.to_string()).collect();
     let advice = match e.kind() {
-        io::ErrorKind::NotFound if ports.is_empty() => {
-            "no server runs there, or its unix_socket_directories differs".to_owned()
-        }
-        io::ErrorKind::NotFound => format!("servers there have the ports {}", ports.join(", ")),
-        io::ErrorKind::PermissionDenied => "this user may not use it".to_owned(),
-        _ => "no server answers: start it".to_owned(),
+        io::ErrorKind::NotFound if !dir.is_dir() => "; there is no such folder",
+        io::ErrorKind::NotFound if ports.is_empty() => "; no server runs there, or its unix_socket_directories differs",
+        io::ErrorKind::NotFound => &format!("; servers there have the ports {}", ports.join(", ")),
+        io::ErrorKind::PermissionDenied => "; this user may not use it",
+        io::ErrorKind::ConnectionRefused => "; no server answers: start it",
+        io::ErrorKind::WouldBlock => "; no answer in time: is the server stopped?",
+        _ => "",
     };
-    TargetError::Unreachable(format!("the socket '{shown}' cannot be used: {e}; {advice}"))
+    TargetError::Unreachable(format!("the socket '{shown}' cannot be used: {e}{advice}"))
 }
 
 /// The first `bytes` characters of `text`; others than printable ASCII become `_`, because PostgreSQL replaces them too.

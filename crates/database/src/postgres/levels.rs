@@ -239,7 +239,7 @@ mod tests {
         ] {
             let replica = |s: &&str| Replica { state: format!("streaming, {s}"), ..Replica::default() };
             let found: Vec<_> = states.iter().map(replica).collect();
-            let of = level.and_then(|name| levels.iter().find(|l| l.level.name == name));
+            let of = level.map(|name| levels.iter().find(|l| l.level.name == name).unwrap());
             assert_eq!(is_in_force(&found, 2, of), want, "{states:?} {level:?}");
         }
     }

@@ -145,7 +145,9 @@ fn session_name(c: &mut Connection, s: &mut Connection, shown: &str) -> Result<S
         );
     }
     let of_slot = |slot| sessions.iter().find(|row| row.value(1) == Some(slot))?.value(0);
-    let name = receiver.value(1).map_or(receiver.value(0), of_slot).unwrap_or_default();
+    let Some(name) = receiver.value(1).map_or(receiver.value(0), of_slot) else {
+        return refused("is not connected to the URL's server itself: give standbys that receive from it");
+    };
     match sessions.iter().filter(|row| row.text(0).eq_ignore_ascii_case(name)).count() {
         0 => refused(&format!(
             "is not connected to the URL's server itself, which has no replication session '{name}': give standbys that receive from it"

@@ -104,6 +104,17 @@ pub(super) fn texts(body: &[u8]) -> Vec<Option<String>> {
     columns(body).map(|c| c.map(|c| String::from_utf8_lossy(c).into_owned())).collect()
 }
 
+/// Names of the columns in a `RowDescription`: after each come 18 bytes of its type.
+pub(super) fn names(body: &[u8]) -> Vec<String> {
+    let mut rest = body.get(2..).unwrap_or_default();
+    let next = || {
+        let name = rest.split(|b| *b == 0).next()?;
+        rest = rest.get(name.len() + 19..)?;
+        Some(String::from_utf8_lossy(name).into_owned())
+    };
+    std::iter::from_fn(next).collect()
+}
+
 /// Parses a one-dimensional binary array of `timestamptz` without NULLs: µs since 2000. `None` for anything else.
 pub(super) fn timestamps(bytes: &[u8]) -> Option<Vec<i64>> {
     let array = types::array_from_sql(bytes).ok()?;
@@ -122,6 +133,13 @@ mod tests {
         for (tag, rows) in [("UPDATE 3\0", 3), ("INSERT 0 12\0", 12), ("BEGIN\0", 0), ("", 0), ("SELECT 480", 480)] {
             assert_eq!(rows_of_tag(tag.as_bytes()), rows, "{tag}");
         }
+    }
+
+    #[test]
+    fn names_of_columns_are_read_also_in_another_encoding() {
+        let zeros = [0; 19];
+        let body = [b"\0\x02bcd", &zeros[..], b"\xe9", &zeros].concat();
+        assert_eq!(names(&body), ["bcd", "\u{fffd}"]);
     }
 
     #[test]
@@ -150,6 +168,7 @@ mod tests {
             let _ = header(&bytes);
             let _ = rows_of_tag(&bytes);
             let _ = ServerError::parse(&bytes).to_string();
+            let _ = names(&bytes);
             let _ = columns(&bytes).map(|c| c.map(<[u8]>::len)).collect::<Vec<_>>();
             let _ = timestamps(&bytes);
             let _ = crate::postgres::procedure::SliceRow::parse(&bytes);

@@ -66,13 +66,8 @@ struct Opening<'r> {
 }
 
 impl Opening<'_> {
-    /// Connects to the node at `url`, which gets the books of its instance if another node leads to the same.
-    fn add(&mut self, url: &str) -> Result<(), TargetError> {
-        let mut endpoint = Endpoint::new(url, self.request, of_target(self.private))?;
-        let address = |of: &Endpoint| (of.config.place(), of.config.database.clone());
-        if self.nodes.endpoints.iter().any(|other| address(other) == address(&endpoint)) {
-            return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
-        }
+    /// Connects to the node at `endpoint`, which gets the books of its instance if another node leads to the same.
+    fn add(&mut self, mut endpoint: Endpoint) -> Result<(), TargetError> {
         let mut c = endpoint.connect(SessionRole::Inspect)?;
         if self.private {
             refuse_placeholders(&mut c, &self.request.settings)?;
@@ -185,7 +180,16 @@ impl Postgres {
         let nodes = Servers { instances: Vec::new(), instance_of: Vec::new(), endpoints: Vec::new() };
         let gaps = CounterGaps::default();
         let mut opening = Opening { request, private: server.is_some(), nodes, first: None, gaps };
-        urls.iter().try_for_each(|url| opening.add(url))?;
+        let mut endpoints: Vec<Endpoint> = Vec::new();
+        for url in &urls {
+            let endpoint = Endpoint::new(url, request, of_target(opening.private))?;
+            let address = |of: &Endpoint| (of.config.place(), of.config.database.clone());
+            if endpoints.iter().any(|other| address(other) == address(&endpoint)) {
+                return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
+            }
+            endpoints.push(endpoint);
+        }
+        endpoints.into_iter().try_for_each(|endpoint| opening.add(endpoint))?;
         let Opening { nodes: Servers { instances, instance_of, endpoints }, first, mut gaps, .. } = opening;
         let Some((version, version_text, settings)) = first else {
             return Err(TargetError::Usage("the target has no node".into()));

@@ -4,8 +4,6 @@
 //! follows from the command tags and from the state that `ReadyForQuery` says: statements outside a block share one
 //! implicit transaction until the text ends or COMMIT does.
 
-use fallible_iterator::FallibleIterator;
-use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use super::protocol::{self, ServerError};
@@ -93,12 +91,7 @@ pub(super) fn send(
                 }
                 error.get_or_insert(e);
             }
-            b'T' if keep != Results::None => {
-                if let Message::RowDescription(row) = c.parsed(incoming)? {
-                    current.columns =
-                        row.fields().map(|field| Ok(field.name().to_owned())).collect().unwrap_or_default();
-                }
-            }
+            b'T' if keep != Results::None => current.columns = protocol::names(body),
             b'D' if keep != Results::None => current.rows.push(protocol::texts(body)),
             b'C' | b'I' => {
                 count.tag(std::str::from_utf8(body.strip_suffix(&[0]).unwrap_or(body)).unwrap_or_default());

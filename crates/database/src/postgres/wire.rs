@@ -153,7 +153,7 @@ impl Connection {
     }
 
     #[cold]
-    fn not_spoken(&self, what: impl Display) -> TargetError {
+    pub(super) fn not_spoken(&self, what: impl Display) -> TargetError {
         TargetError::Lost(format!("the server at {} does not speak PostgreSQL's protocol ({what})", self.place))
     }
 

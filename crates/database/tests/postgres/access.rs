@@ -1,6 +1,6 @@
 //! Connecting: passwords, encryption, refusals.
 
-use loadline_database::{Secret, TargetError};
+use loadline_database::{OpenRequest, Secret, TargetError};
 
 use crate::server::*;
 use crate::shared::*;
@@ -44,22 +44,39 @@ fn refusals_say_what_to_do_and_hide_the_password() {
 
 #[test]
 fn where_no_postgres_listens_it_is_said_what_is_there() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten().take(4) {
-            use std::io::Write;
-            let _ = (&stream).write_all(b"HTTP/1.1 400 Bad Request\r\n\r\nthis is not a database");
-        }
-    });
+    // A server that says this in each of two sessions.
+    let says = |text: &'static [u8], sslmode| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("postgres://a@{}/b?sslmode={sslmode}&connect_timeout=2", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten().take(2) {
+                let _ = std::io::Write::write_all(&mut stream, text);
+            }
+        });
+        url
+    };
+    let web = b"HTTP/1.1 400 Bad Request\r\n\r\nthis is not a database";
     let socket = format!("postgres://postgres@/postgres?host={}&port=7", server().dir.display());
-    let web = format!("postgres://a@127.0.0.1:{port}/b?sslmode=disable&connect_timeout=2");
-    for (url, words) in [(socket, [".s.PGSQL.7", "54329"]), (web, ["does not speak", "PostgreSQL's protocol"])] {
-        match open(&url).map(drop) {
+    for (url, words) in [
+        (&socket, [".s.PGSQL.7", "54329"]),
+        (&"postgres://a@/b?host=/no/folder".into(), ["/no/folder", "no such folder"]),
+        (&says(web, "disable"), ["does not speak", "PostgreSQL's protocol"]),
+        (&says(b"D\0\0\0\x06\0\0", "disable"), ["PostgreSQL's protocol", "out of order"]),
+        (&says(b"SHTTP/1.1 400 Bad Request", "prefer"), ["PostgreSQL's protocol", "; before that: the TLS handshake"]),
+    ] {
+        match open(url).map(drop) {
             Err(TargetError::Unreachable(text)) if words.iter().all(|word| text.contains(word)) => {}
             other => panic!("{url}: {other:?}"),
         }
     }
+    let (gss, unknown) = (b"R\0\0\0\x08\0\0\0\x07", b"v\0\0\0\x0c\0\x03\0\0\0\0\0\0R\0\0\0\x08\0\0\0\x63");
+    assert_refused(open(&says(gss, "disable")), &["asks for Kerberos", "use a password"]);
+    assert_refused(open(&says(unknown, "disable")), &["asks for authentication method 99, which loadline"]);
+    // What is given is looked at before anything is connected to.
+    assert_usage(
+        loadline_database::open(&OpenRequest { nodes: vec![socket.clone()], ..request(&socket) }),
+        &["given twice"],
+    );
 }
 
 #[test]

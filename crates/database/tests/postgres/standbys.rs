@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, Severity};
+use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::Arg;
 
 use crate::server::*;
@@ -135,6 +135,17 @@ fn standbys_are_nodes_that_read() {
     assert_eq!(start.delta(&prepared, counter::COMMITS), Some(0.0), "preparing is loadline's own work");
     assert_eq!(prepared.nodes.len(), 2);
 
+    // Both see what was loaded; the second job's session is at the standby.
+    for job in [0, 1] {
+        let mut client = target.client_session(&work, job as u32).unwrap();
+        let before = observer.snapshot().unwrap();
+        (0..1000).for_each(|i| assert_eq!(client.execute_and_commit(0, &[Arg::Int(i)]).unwrap().0, 1));
+        client.publish_counters().unwrap();
+        let after = observer.snapshot().unwrap();
+        let counted = |s: &Snapshot, node: usize| s.nodes[node]["pg_stat_database.tup_fetched"];
+        let read = |node| counted(&after, node) - counted(&before, node);
+        assert!(read(job) >= 1000.0 && read(1 - job) < 1000.0, "job {job}: {} and {}", read(0), read(1));
+    }
     let done = observer.snapshot().unwrap();
     let bytes = |node: usize| done.nodes[node].get(counter::REDO_BYTES).copied();
     assert_eq!(done.counters.get(counter::REDO_BYTES).copied(), bytes(0), "a standby's log is a copy");
@@ -159,6 +170,27 @@ fn standbys_are_nodes_that_read() {
     }
     kill(&servers[0]);
     assert!(nodes.without_lost().unwrap().target.is_err());
+}
+
+#[test]
+fn a_standbys_name_is_read_from_its_connection() {
+    let known: toml::Table = include_str!("../../src/postgres.toml").parse().unwrap();
+    let receiver = known["queries"]["receiver"].as_str().unwrap();
+    for (conninfo, name) in [
+        ("'user=a application_name=s1 host=h fallback_application_name=walreceiver'", "s1"),
+        ("'application_name=s 1 host=h'", "s 1"),
+        ("'host=h application_name=s 1'", "s 1"),
+        ("'user=a fallback_application_name=16/main sslmode=prefer'", "16/main"),
+        ("'application_name= fallback_application_name=walreceiver'", "walreceiver"),
+        ("'user=a host=h'", ""),
+        ("NULL", "NULL"),
+    ] {
+        let of = format!("(VALUES ({conninfo}, 'slot')) AS pg_stat_wal_receiver(conninfo, slot_name)");
+        let sql = receiver.replace("pg_stat_wal_receiver", &of);
+        let found =
+            server().psql("postgres", &format!("SELECT coalesce(name, 'NULL'), slot FROM ({sql}) of(name, slot)"));
+        assert_eq!(found, format!("{name}|slot"), "{conninfo}");
+    }
 }
 
 #[test]
