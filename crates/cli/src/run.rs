@@ -245,21 +245,22 @@ fn resumed(
     // The manifest holds the texts of the workload files.
     Workloads::read(&plan.workload_files).map_err(PlanError::from)?;
     give_anew(&mut plan, flags, &stored.id())?;
-    let given = args.target.options.target.as_deref();
-    let variants = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1);
-    let targets = std::iter::once(plan.target.as_str()).chain(variants.map(|variant| plan.target_of(variant)));
-    let url = |(n, target): (usize, &str)| {
-        let own = urls.get(n).and_then(Option::as_deref);
-        own_url(own.or(given.filter(|_| n == 0 || target == plan.target)), target)
-    };
-    let urls = targets.enumerate().map(url).collect::<Result<Vec<String>, Failure>>()?;
-    let shown: Vec<&String> =
-        plan.arms().map_or_else(Vec::new, |p| p.variants.iter().filter_map(|v| v.via.as_ref()).collect());
-    if let Some(other) = vias.iter().map(|url| redact(url)).find(|url| !shown.contains(&url)) {
-        return Err(Failure::usage(format!("run {} has no --via {other}: resume it with its own", stored.id())));
+    // The manifest has URLs without passwords, which are given again.
+    let given: Vec<&String> = urls.iter().flatten().chain(vias).chain(&args.target.options.target).collect();
+    let variants = plan.arms().map_or(&[][..], |paired| &paired.variants);
+    let targets = std::iter::once(plan.target.as_str()).chain(variants.iter().skip(1).map(|of| plan.target_of(of)));
+    let (targets, proxies): (Vec<&str>, Vec<&str>) =
+        (targets.collect(), variants.iter().filter_map(|variant| variant.via.as_deref()).collect());
+    let is_known = |url: &str| targets.iter().chain(&proxies).any(|known| *known == url);
+    if let Some(other) = given.iter().map(|url| redact(url)).find(|url| !is_known(url)) {
+        let (run, made_on) = (stored.id(), [&targets[..], &proxies].concat().join(", "));
+        return Err(Failure::usage(format!(
+            "run {run} was made on {made_on}, not on {other}: resume it on its own target"
+        )));
     }
-    let given = |via: &&String| vias.iter().find(|url| redact(url) == **via).unwrap_or(via).clone();
-    let proxies = shown.iter().map(given).collect();
+    let with_password =
+        |shown: &&str| given.iter().find(|url| redact(url) == **shown).map_or(*shown, |url| url.as_str()).to_owned();
+    let [urls, proxies] = [targets, proxies].map(|of| of.iter().map(with_password).collect::<Vec<String>>());
     let standbys = plan.levels().map_or_else(Vec::new, |(_, links)| links.standbys.clone());
     let servers = [plan.nodes().to_vec(), standbys, proxies];
     let folder = absolute(stored.path());
@@ -272,18 +273,6 @@ fn workloads_of(command: &[String]) -> Vec<String> {
     let mut lists: Vec<&str> = command.iter().filter_map(|word| word.strip_prefix("--workload=")).collect();
     lists.extend(command.windows(2).filter(|pair| pair[0] == "--workload").map(|pair| pair[1].as_str()));
     lists.into_iter().flat_map(|list| list.split(',')).map(|code| code.trim().to_owned()).collect()
-}
-
-/// `given`, which may have the password, if it is the target of the run; the run's without one.
-fn own_url(given: Option<&str>, target: &str) -> Result<String, Failure> {
-    match given {
-        Some(url) if redact(url) == target => Ok(url.to_owned()),
-        Some(url) => Err(Failure::usage(format!(
-            "the run was made on {target}, not on {}: resume it on its own target",
-            redact(url)
-        ))),
-        None => Ok(target.to_owned()),
-    }
 }
 
 /// Prints what the database's own reports require, if they were requested.
