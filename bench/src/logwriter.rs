@@ -9,7 +9,7 @@ mod rocksdb;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_logwriter::device::Via;
+use loadline_logwriter::device::file::Via;
 use loadline_model::{Driver, column};
 use loadline_storage::Access;
 

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync};
-use loadline_logwriter::device::{DirectDevice, DirectOptions, DirectSync};
-use loadline_logwriter::{CommitMode, LogConfig, LogDevice, LogWriter};
+use loadline_logwriter::{CommitMode, LogConfig, LogWriter};
 
 use super::Way;
 use super::harness::{Contender, Job};
@@ -20,18 +19,9 @@ pub(super) struct Ours {
 impl Ours {
     /// A log with all of its files, as after a while of normal use.
     pub(super) fn open(Way { direct, dsync, .. }: Way, dir: &Path) -> Outcome<Ours> {
-        let device: Box<dyn LogDevice> = match direct {
-            Some(via) => {
-                let sync = if dsync { DirectSync::Dsync } else { DirectSync::Fdatasync };
-                let options = DirectOptions { sync, via, block_bytes: Some(4096), ..DirectOptions::default() };
-                Box::new(DirectDevice::open(dir, options)?)
-            }
-            None => {
-                let sync = if dsync { FileSync::Dsync } else { FileSync::Fdatasync };
-                Box::new(FileDevice::open(dir, &FileConfig { sync, ..FileConfig::default() })?)
-            }
-        };
-        let (writer, _) = LogWriter::open(&LogConfig::default(), device)?;
+        let sync = if dsync { FileSync::Dsync } else { FileSync::Fdatasync };
+        let device = FileDevice::open(dir, &FileConfig { sync, direct, ..FileConfig::default() })?;
+        let (writer, _) = LogWriter::open(&LogConfig::default(), Box::new(device))?;
         let mut session = writer.session()?;
         let record = vec![7; 1 << 20];
         while writer.stats().switches < 6 {

@@ -9,8 +9,8 @@ use crate::target::Target;
 use crate::{duckdb, mysql, null, oracle, postgres, sqlite, wal};
 
 pub static TARGETS: &[&dyn TargetKind] = &[
-    &sqlite::Kind,
-    &duckdb::Kind,
+    &sqlite::KIND,
+    &duckdb::KIND,
     &postgres::Kind,
     &postgres::PRIVATE,
     &mysql::Kind,

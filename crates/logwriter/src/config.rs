@@ -18,9 +18,6 @@ pub struct LogConfig {
     pub at_bytes: Option<u64>,
     /// Write at this interval, unless the buffer is empty.
     pub every: Option<Duration>,
-    /// Whether the writer delays a write for the jobs woken by the previous one, if by experience they commit
-    /// again sooner than a write takes. More jobs then share a write.
-    pub gather: bool,
     /// Most bytes that the size rules may write without a sync, while nobody waits and the writer is behind (the
     /// next group is full before this one is written). 0: sync each group. A waiting commit, a flush and the
     /// interval always sync.
@@ -44,7 +41,6 @@ impl Default for LogConfig {
             buffer_fraction: Some(1.0 / 3.0),
             at_bytes: Some(1 << 20),
             every: Some(Duration::from_secs(3)),
-            gather: true,
             put_off_bytes: 64 << 20,
             keep: Keep::Newest(4),
         }
@@ -72,19 +68,6 @@ impl LogConfig {
                  blocks",
                 self.buffer_bytes
             ));
-        }
-        if let Some(share) = self.buffer_fraction
-            && !(share > 0.0 && share <= 1.0)
-        {
-            return wrong(format!(
-                "the share of the buffer that triggers a write is {share}; it must be above 0 and at most 1"
-            ));
-        }
-        if self.at_bytes == Some(0) {
-            return wrong("a write cannot be triggered at 0 bytes; leave the rule out instead".into());
-        }
-        if self.every.is_some_and(|every| every < Duration::from_millis(1)) {
-            return wrong("the interval between writes must be at least 1 ms".into());
         }
         if let Keep::Newest(0 | 1) = self.keep {
             return wrong("at least 2 log files must be kept: the current one and the one before it".into());

@@ -18,30 +18,22 @@
 //! After an error from `open_file`, `write`, `sync` or `write_and_sync` the engine writes nothing more to the
 //! device. What is on it is known only after the log is opened again and recovered.
 
-mod direct;
 mod directory;
 #[cfg(test)]
 mod end_to_end;
 mod error;
-pub mod fault;
 pub mod file;
-mod flash;
-mod mirror;
 mod pmem;
 mod replicas;
 mod shared_disk;
 mod standby;
 #[cfg(test)]
 pub(crate) mod testing;
-mod write_out;
 
-pub use direct::{DirectDevice, DirectOptions, DirectSync, Via};
 pub use error::DeviceError;
-pub use flash::open_flash_log;
-pub use mirror::{Durable, open_mirror};
-pub use pmem::{PmemDevice, PmemOptions};
-pub use replicas::{Member, MemberState, Replicas, Watch};
-pub use standby::{Receiver, StandbyControl, StandbyRule, open_standby};
+pub use pmem::PmemDevice;
+pub use replicas::{Member, MemberState, Replicas, Rule, Watch};
+pub use standby::{Receiver, StandbyControl, open_standby};
 
 /// Durations of the two halves of one durable write, ns of `CLOCK_MONOTONIC`.
 ///

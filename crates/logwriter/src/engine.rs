@@ -13,7 +13,6 @@
 //! alone needs no other thread.
 
 use crate::Lsn;
-use crate::clock::Clock;
 use crate::device::{DeviceError, DeviceTimes};
 use crate::error::LogError;
 use crate::files::Files;
@@ -25,13 +24,16 @@ use crate::state::{Arrival, Group, Next, State};
 use crate::stats::{GroupCounts, SessionCounts, Sessions, Trigger};
 use crate::sync::{Arc, Mutex, MutexGuard, park_for, thread};
 
+/// Nanoseconds since some moment, which never go back. Injected, so that tests are deterministic.
+pub type Clock = dyn Fn() -> u64 + Send + Sync;
+
 /// State shared by all sessions of a log.
 pub(crate) struct Engine {
     pub(crate) ring: Arc<Ring>,
     pub(crate) state: Mutex<State>,
     pub(crate) output: Mutex<Output>,
     pub(crate) files: Files,
-    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) clock: Box<Clock>,
     pub(crate) groups: GroupCounts,
     pub(crate) sessions: Sessions,
     pub(crate) keeper: std::sync::OnceLock<thread::Thread>,
@@ -95,7 +97,7 @@ impl Engine {
         if guard.has_space(space, false) {
             return Ok(guard);
         }
-        let begun = self.clock.now_ns();
+        let begun = (self.clock)();
         let mut again = false;
         while !guard.has_space(space, again) {
             if guard.queue_for_space(space, again, waiter(&job.slot)) {
@@ -112,7 +114,7 @@ impl Engine {
             guard.alive()?;
         }
         job.counts.full_waits.add(1);
-        job.counts.full_ns.add(self.clock.now_ns().saturating_sub(begun));
+        job.counts.full_ns.add((self.clock)().saturating_sub(begun));
         Ok(guard)
     }
 
@@ -126,7 +128,7 @@ impl Engine {
         urgent: bool,
         back_ns: Option<u64>,
     ) -> Result<Served, LogError> {
-        let now = self.clock.now_ns();
+        let now = (self.clock)();
         if let Some(back) = back_ns {
             guard.gather.came_back(back);
         }
@@ -151,7 +153,7 @@ impl Engine {
                 Signal::Wait | Signal::Space => match deadline {
                     None => thread::park(),
                     Some(at) => {
-                        let now = self.clock.now_ns();
+                        let now = (self.clock)();
                         if now < at {
                             park_for(at - now);
                         } else {
@@ -178,13 +180,13 @@ impl Engine {
         let group = guard.begin(trigger, own_commit);
         drop(guard);
         let unwinding = StopOnUnwind(self);
-        let begun = self.clock.now_ns();
+        let begun = (self.clock)();
         let put = match self.put(group, trigger) {
             Ok(put) => put,
             Err(cause) => return Err(self.stop(LogError::from(cause))),
         };
         drop(unwinding);
-        let done_ns = self.clock.now_ns();
+        let done_ns = (self.clock)();
         let served = Served { done_ns, write_ns: put.times.write_ns, sync_ns: put.times.sync_ns };
         self.groups.write_ns.add(served.write_ns);
         self.groups.sync_ns.add(served.sync_ns);
@@ -206,7 +208,7 @@ impl Engine {
     }
 
     fn put(&self, group: Group, trigger: Trigger) -> Result<Put, DeviceError> {
-        let clock = self.clock.as_ref();
+        let clock = &*self.clock;
         let Some(pending) = group.pending else {
             // Everything is written; sync what was put off.
             let times = crate::locked(&self.output).sync(clock, &self.groups)?;
@@ -233,7 +235,6 @@ impl Engine {
         groups.group(trigger, commits);
         groups.log_bytes.add(bytes);
         groups.fill_sum.add(fill);
-        groups.fill_max.raise(fill);
         if let Some(short) = gathered {
             groups.gathers.add(1);
             groups.gathers_short.add(u64::from(*short));
@@ -258,9 +259,9 @@ impl Engine {
 
     /// The background thread: writes what no job waits for.
     pub(crate) fn keep(&self) {
-        let mut due = self.every_ns.map(|every| self.clock.now_ns().saturating_add(every));
+        let mut due = self.every_ns.map(|every| (self.clock)().saturating_add(every));
         loop {
-            let now = if due.is_some() { self.clock.now_ns() } else { 0 };
+            let now = if due.is_some() { (self.clock)() } else { 0 };
             let mut guard = crate::locked(&self.state);
             if guard.over {
                 return;

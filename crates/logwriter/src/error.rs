@@ -57,28 +57,14 @@ pub enum RecoverError {
         "log file {file} on {device} is missing or damaged, but later ones exist: its contents are lost. Put it back, \
          or move all log files away to start a new log"
     )]
-    Missing {
-        /// The file's number.
-        file: u64,
-        device: String,
-    },
+    Missing { file: u64, device: String },
     /// The log was made with other sizes.
     #[error(
         "the log on {device} was made with files of {file_bytes} bytes and blocks of {block} bytes, but is opened with \
          {wanted_file_bytes} and {wanted_block}. Use the sizes it was made with, or move its files away to start a \
          new log"
     )]
-    OtherSizes {
-        device: String,
-        /// File size of the existing log.
-        file_bytes: u64,
-        /// Block size of the existing log.
-        block: u64,
-        /// File size of the device as opened.
-        wanted_file_bytes: u64,
-        /// Block size of the device as opened.
-        wanted_block: u64,
-    },
+    OtherSizes { device: String, file_bytes: u64, block: u64, wanted_file_bytes: u64, wanted_block: u64 },
 }
 
 impl From<DeviceError> for LogError {

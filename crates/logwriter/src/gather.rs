@@ -24,7 +24,6 @@ pub(crate) struct Plan {
 /// Experience of the writer so far.
 #[derive(Debug)]
 pub(crate) struct Gather {
-    on: bool,
     /// Running mean of the time from one durable commit of a job to its next commit.
     back_ns: Option<u64>,
     /// Running mean of a write and its sync.
@@ -44,8 +43,8 @@ fn mean(of: &mut Option<u64>, value: u64) {
 }
 
 impl Gather {
-    pub(crate) fn new(on: bool) -> Self {
-        Self { on, back_ns: None, write_ns: None, skip: 0, next_skip: 1 }
+    pub(crate) fn new() -> Self {
+        Self { back_ns: None, write_ns: None, skip: 0, next_skip: 1 }
     }
 
     /// A job commits again.
@@ -60,7 +59,7 @@ impl Gather {
 
     /// Whether to delay the next write, after a group that woke `released` jobs while `queued` others wait.
     pub(crate) fn plan(&mut self, released: usize, queued: usize, now_ns: u64) -> Option<Plan> {
-        if !self.on || released == 0 || released + queued < 2 {
+        if released == 0 || released + queued < 2 {
             return None;
         }
         if self.skip > 0 {
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
 
     fn taught(back: u64, write: u64) -> Gather {
-        let mut gather = Gather::new(true);
+        let mut gather = Gather::new();
         gather.came_back(back);
         gather.wrote(write);
         gather
@@ -103,11 +102,8 @@ mod tests {
     fn waits_for_released_jobs_if_they_commit_sooner_than_a_write_takes() {
         assert_eq!(taught(100, 1000).plan(30, 2, 5000), Some(Plan { goal: 32, deadline_ns: 5400, begun_with: 2 }));
         assert_eq!(taught(600, 1000).plan(30, 2, 5000), None);
-        assert_eq!(Gather::new(true).plan(30, 2, 0), None, "nothing learned yet");
+        assert_eq!(Gather::new().plan(30, 2, 0), None, "nothing learned yet");
         assert_eq!(taught(1, 1000).plan(1, 0, 0), None, "a single job");
-        let mut off = taught(1, 1000);
-        off.on = false;
-        assert_eq!(off.plan(30, 2, 0), None);
     }
 
     #[test]

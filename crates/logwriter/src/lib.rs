@@ -40,7 +40,6 @@
 //! # }
 //! ```
 
-mod clock;
 mod config;
 pub mod device;
 mod engine;
@@ -64,11 +63,11 @@ mod sync;
 mod types;
 mod writer;
 
-pub use clock::{Clock, Monotonic};
 pub use config::{Keep, LogConfig};
 pub use device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+pub use engine::Clock;
 pub use error::{LogError, RecoverError};
-pub use recover::{Body, Record, Records, Recovered, recover};
+pub use recover::{Record, Records, Recovered, recover};
 pub use session::LogSession;
 pub use stats::{CommitTimes, GROUP_BUCKETS, Stats, Trigger};
 pub use types::{CommitMode, Lsn};

@@ -1,7 +1,6 @@
 //! Writes batches of the buffer to log files. Used by one job at a time.
 
 use crate::Lsn;
-use crate::clock::Clock;
 use crate::device::{DeviceError, DeviceTimes, LogDevice};
 use crate::files::Files;
 use crate::layout::{FileHeader, Layout};
@@ -45,10 +44,6 @@ impl Output {
         Self { device, layout, log, epoch, current: None, header }
     }
 
-    pub(crate) fn device(&self) -> &dyn LogDevice {
-        self.device.as_ref()
-    }
-
     /// Writes a batch, file by file. With `sync`, it and everything before it is durable afterwards. The end of a
     /// file is always synced.
     pub(crate) fn write(
@@ -57,7 +52,7 @@ impl Output {
         batch: &Batch,
         sync: bool,
         files: &Files,
-        clock: &dyn Clock,
+        now: &dyn Fn() -> u64,
         counts: &GroupCounts,
     ) -> Result<DeviceTimes, DeviceError> {
         let mut sum = DeviceTimes::default();
@@ -65,23 +60,23 @@ impl Output {
         while at < batch.to {
             let file = self.layout.file(at);
             if self.current != Some(file) {
-                let begun = clock.now_ns();
+                let begun = now();
                 self.switch(file, at, files, counts)?;
-                counts.switch_ns.add(clock.now_ns().saturating_sub(begun));
+                counts.switch_ns.add(now().saturating_sub(begun));
             }
             let in_file = self.layout.left_in_file(at);
             let piece = ring.piece(batch, at, in_file);
             let end = Lsn(at.0 + piece.len() as u64);
             let offset = self.layout.offset(at);
             if (sync && end == batch.to) || piece.len() as u64 == in_file {
-                let times = self.device.write_and_sync(offset, piece, &|| clock.now_ns())?;
+                let times = self.device.write_and_sync(offset, piece, now)?;
                 sum.write_ns += times.write_ns;
                 sum.sync_ns += times.sync_ns;
                 counts.syncs.add(1);
             } else {
-                let begun = clock.now_ns();
+                let begun = now();
                 self.device.write(offset, piece)?;
-                sum.write_ns += clock.now_ns().saturating_sub(begun);
+                sum.write_ns += now().saturating_sub(begun);
             }
             counts.writes.add(1);
             counts.blocks.add(piece.len() as u64 / self.layout.block);
@@ -91,11 +86,11 @@ impl Output {
     }
 
     /// Makes everything written durable.
-    pub(crate) fn sync(&mut self, clock: &dyn Clock, counts: &GroupCounts) -> Result<DeviceTimes, DeviceError> {
-        let begun = clock.now_ns();
+    pub(crate) fn sync(&mut self, now: &dyn Fn() -> u64, counts: &GroupCounts) -> Result<DeviceTimes, DeviceError> {
+        let begun = now();
         self.device.sync()?;
         counts.syncs.add(1);
-        Ok(DeviceTimes { write_ns: 0, sync_ns: clock.now_ns().saturating_sub(begun) })
+        Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
     }
 
     fn switch(&mut self, file: u64, at: Lsn, files: &Files, counts: &GroupCounts) -> Result<(), DeviceError> {

@@ -20,16 +20,8 @@ pub struct Record {
     pub epoch: u32,
     /// The session of that opening. What a session appends between two commits is one transaction.
     pub session: u32,
-    /// Redo or a commit.
-    pub body: Body,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// Redo, as it was appended.
-    Redo(Vec<u8>),
-    /// The session committed its transaction.
-    Commit,
+    /// Redo, as it was appended; `None`: the session committed its transaction.
+    pub redo: Option<Vec<u8>>,
 }
 
 /// The end and the contents of a log.
@@ -41,9 +33,7 @@ pub struct Recovered {
     pub end: Lsn,
     /// The last opening on the device; 0 if the log is new.
     pub epoch: u32,
-    pub records: u64,
     pub commits: u64,
-    pub redo_bytes: u64,
     /// The log's identity, a random number drawn when it was made; 0 if it is new.
     pub log: u32,
 }
@@ -131,19 +121,13 @@ impl Records<'_> {
                 self.so_far.epoch = first;
             }
             self.so_far.end = Lsn(at.0 + space(header.len as usize));
-            let body = match header.kind {
+            let redo = match header.kind {
                 Kind::Pad | Kind::Open => continue,
-                Kind::Commit => {
-                    self.so_far.commits += 1;
-                    Body::Commit
-                }
-                Kind::Data => {
-                    self.so_far.records += 1;
-                    self.so_far.redo_bytes += payload.len() as u64;
-                    Body::Redo(payload)
-                }
+                Kind::Commit => None,
+                Kind::Data => Some(payload),
             };
-            return Ok(Some(Record { lsn: at, epoch: header.epoch, session: header.session, body }));
+            self.so_far.commits += u64::from(redo.is_none());
+            return Ok(Some(Record { lsn: at, epoch: header.epoch, session: header.session, redo }));
         }
     }
 

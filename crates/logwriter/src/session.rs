@@ -43,7 +43,7 @@ impl LogSession {
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         let len = if bytes <= self.most { u32::try_from(bytes).ok() } else { None };
         let len = len.ok_or(LogError::RecordTooBig { bytes, most: self.most })?;
-        let begun = self.engine.clock.now_ns();
+        let begun = (self.engine.clock)();
         let full = self.job.counts.full_ns.get();
         let lsn = self.engine.append(&mut self.job, parts, len)?;
         self.copied_since(begun, full);
@@ -60,7 +60,7 @@ impl LogSession {
     /// [`LogError::Stopped`] if this or an earlier write or sync failed: the transaction may or may not be durable.
     /// [`LogError::Closed`].
     pub fn commit(&mut self, mode: CommitMode) -> Result<CommitTimes, LogError> {
-        let begun = self.engine.clock.now_ns();
+        let begun = (self.engine.clock)();
         let back = self.durable_ns.take().map(|durable| begun.saturating_sub(durable));
         let full = self.job.counts.full_ns.get();
         let engine = Arc::clone(&self.engine);
@@ -105,14 +105,14 @@ impl LogSession {
 
     /// Adds the time since `begun`, without waits for buffer space, to the copying. Returns the current time.
     fn copied_since(&mut self, begun: u64, full_before: u64) -> u64 {
-        let now = self.engine.clock.now_ns();
+        let now = (self.engine.clock)();
         let waited = self.job.counts.full_ns.get() - full_before;
         self.copy_ns += now.saturating_sub(begun).saturating_sub(waited);
         now
     }
 
     fn times(&mut self, served: Served, joined: u64, copy_ns: u64) -> CommitTimes {
-        let now = self.engine.clock.now_ns();
+        let now = (self.engine.clock)();
         self.durable_ns = Some(served.done_ns);
         // If the group was already being written when this job joined, only the rest counts.
         let left = served.done_ns.saturating_sub(joined);

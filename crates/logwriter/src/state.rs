@@ -108,7 +108,7 @@ impl State {
     pub(crate) fn new(cursor: Cursor, config: &LogConfig) -> Self {
         Self {
             rules: config.size_rules(),
-            gather: Gather::new(config.gather),
+            gather: Gather::new(),
             durable: cursor.freed(),
             put_off_bytes: config.put_off_bytes,
             phase: Phase::Idle,

@@ -72,13 +72,10 @@ pub struct Stats {
     pub blocks: u64,
     /// Commits in all groups: `grouped_commits / groups` is the mean group size.
     pub grouped_commits: u64,
-    /// The largest group, in commits.
-    pub group_max: u64,
     /// Groups by size: 0 commits, 1, 2-3, 4-7, ..., 65536 and more.
     pub group_sizes: [u64; GROUP_BUCKETS],
     /// Sum over groups of the bytes in the buffer at the start of the write: `/ groups` is the mean fill.
     pub fill_sum_bytes: u64,
-    pub fill_max_bytes: u64,
     /// How often a job waited because the buffer was full.
     pub buffer_full_waits: u64,
     /// Time of these waits, ns.
@@ -126,12 +123,6 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
     }
 
-    pub(crate) fn raise(&self, to: u64) {
-        if to > self.0.load(Ordering::Relaxed) {
-            self.0.store(to, Ordering::Relaxed);
-        }
-    }
-
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -155,10 +146,8 @@ pub(crate) struct GroupCounts {
     pub(crate) syncs: Counter,
     pub(crate) blocks: Counter,
     pub(crate) commits: Counter,
-    pub(crate) group_max: Counter,
     pub(crate) group_sizes: [Counter; GROUP_BUCKETS],
     pub(crate) fill_sum: Counter,
-    pub(crate) fill_max: Counter,
     pub(crate) write_ns: Counter,
     pub(crate) sync_ns: Counter,
     pub(crate) switches: Counter,
@@ -173,7 +162,6 @@ impl GroupCounts {
     pub(crate) fn group(&self, trigger: Trigger, commits: u64) {
         self.groups.add(1);
         self.commits.add(commits);
-        self.group_max.raise(commits);
         let bucket = (u64::BITS - commits.leading_zeros()) as usize;
         self.group_sizes[bucket.min(GROUP_BUCKETS - 1)].add(1);
         self.triggers[trigger as usize].add(1);
@@ -221,10 +209,8 @@ impl Sessions {
             syncs: groups.syncs.get(),
             blocks: groups.blocks.get(),
             grouped_commits: groups.commits.get(),
-            group_max: groups.group_max.get(),
             group_sizes: std::array::from_fn(|at| groups.group_sizes[at].get()),
             fill_sum_bytes: groups.fill_sum.get(),
-            fill_max_bytes: groups.fill_max.get(),
             buffer_full_waits: sum.full_waits.get(),
             buffer_full_ns: sum.full_ns.get(),
             commit: CommitTimes {

@@ -4,10 +4,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use crate::Lsn;
-use crate::clock::{Clock, Monotonic};
 use crate::config::LogConfig;
 use crate::device::LogDevice;
-use crate::engine::Engine;
+use crate::engine::{Clock, Engine};
 use crate::error::{LogError, RecoverError};
 use crate::files::Files;
 use crate::layout::Layout;
@@ -35,7 +34,7 @@ impl LogWriter {
     /// # Errors
     /// A setting is invalid, the log cannot be read or was made with other sizes, or the device cannot be written.
     pub fn open(config: &LogConfig, device: Box<dyn LogDevice>) -> Result<(Self, Recovered), LogError> {
-        Self::open_with_clock(config, device, Box::new(Monotonic::new()))
+        Self::open_with_clock(config, device, Box::new(loadline_storage::now_ns))
     }
 
     /// Like [`LogWriter::open`], with a clock.
@@ -45,7 +44,7 @@ impl LogWriter {
     pub fn open_with_clock(
         config: &LogConfig,
         device: Box<dyn LogDevice>,
-        clock: Box<dyn Clock>,
+        clock: Box<Clock>,
     ) -> Result<(Self, Recovered), LogError> {
         let layout = Layout { block: device.block_bytes() as u64, file_bytes: device.file_bytes() };
         config.check(layout)?;
@@ -127,11 +126,6 @@ impl LogWriter {
     /// Figures since the log was opened. Takes no lock that commits take.
     pub fn stats(&self) -> Stats {
         self.engine.sessions.stats(&self.engine.groups)
-    }
-
-    /// One line about the device.
-    pub fn describe(&self) -> String {
-        crate::locked(&self.engine.output).device().describe()
     }
 
     /// Makes everything appended durable, ends the log's threads, and returns the final figures. Sessions still open get

@@ -65,14 +65,15 @@ pub fn drop_range(file: &File, bytes: &Range<u64>) -> io::Result<()> {
     Ok(posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?)
 }
 
-/// Starts to write the dirty pages of `file` and keeps all pages in the page cache (sync_file_range(2),
+/// Starts to write the dirty pages of a range of `file` (`0..0`: all) and keeps them in the page cache (sync_file_range(2),
 /// `SYNC_FILE_RANGE_WRITE`). Waits while the device's queue is full. Works with a descriptor for reading.
 ///
 /// # Errors
-/// As sync_file_range(2).
-pub fn start_writing(file: &File) -> io::Result<()> {
+/// As sync_file_range(2). Errors of the writes themselves still reach a later sync.
+pub fn start_writing(file: &File, bytes: &Range<u64>) -> io::Result<()> {
+    let (offset, length) = (bytes.start as i64, bytes.end.saturating_sub(bytes.start) as i64);
     // SAFETY: the descriptor is open; the call has no memory.
-    let code = unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+    let code = unsafe { libc::sync_file_range(file.as_raw_fd(), offset, length, libc::SYNC_FILE_RANGE_WRITE) };
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -88,7 +89,7 @@ mod tests {
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         // A folio that is only partly in a range stays; folios have up to 2 MiB.
         file.write_all(&vec![7; 8 << 20]).unwrap();
-        start_writing(&file).unwrap();
+        start_writing(&file, &(0..0)).unwrap();
         let Some(cached) = cached_bytes(&file) else { return };
         assert!(cached >= 8 << 20, "{cached} bytes");
         file.sync_all().unwrap();

@@ -15,6 +15,7 @@ loadline_model::named! {
         Write: "write";
         Sync: "sync";
         Map: "map";
+        Rename: "rename";
         Ring: "use an io_uring on";
     }
     /// Attempt that failed.
@@ -36,16 +37,8 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    pub(crate) fn io(step: Step, path: &Path, cause: impl Into<io::Error>) -> DeviceError {
+    pub fn io(step: Step, path: &Path, cause: impl Into<io::Error>) -> DeviceError {
         DeviceError::Io { step, path: path.to_owned(), cause: cause.into() }
-    }
-
-    /// The system's error, if there is one.
-    pub fn cause(&self) -> Option<&io::Error> {
-        match self {
-            DeviceError::Io { cause, .. } => Some(cause),
-            _ => None,
-        }
     }
 }
 

@@ -132,7 +132,7 @@ mod tests {
         let new = Access { create_new: true, ..Access::default() };
         drop(open_file(&path, new).unwrap());
         let error = open_file(&path, new).unwrap_err();
-        assert_eq!(error.cause().unwrap().kind(), io::ErrorKind::AlreadyExists);
+        assert!(matches!(&error, DeviceError::Io { cause, .. } if cause.kind() == io::ErrorKind::AlreadyExists));
         assert!(error.to_string().contains(&path.display().to_string()), "{error}");
         let error = open_file(&dir.path().join("none"), Access::default()).unwrap_err().to_string();
         assert!(error.starts_with("cannot open '"), "{error}");

@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::ptr::NonNull;
 
 use crate::error::{DeviceError, Step};
@@ -35,7 +35,6 @@ pub struct PmemMap {
     pub backing: Backing,
     /// Instruction that writes it back.
     pub flush: Flush,
-    path: PathBuf,
 }
 
 // SAFETY: the mapping belongs to this value alone; writing needs `&mut self`.
@@ -74,12 +73,7 @@ impl PmemMap {
             }
             Err(e) => return Err(DeviceError::io(Step::Map, path, e)),
         };
-        Ok(PmemMap { start, size, backing, flush, path: path.to_owned() })
-    }
-
-    /// Path of the file when it was mapped.
-    pub fn path(&self) -> &Path {
-        &self.path
+        Ok(PmemMap { start, size, backing, flush })
     }
 
     /// Bytes mapped, never 0.
@@ -87,28 +81,19 @@ impl PmemMap {
         self.size
     }
 
-    /// The mapped bytes.
-    pub fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         // SAFETY: `size` bytes are mapped and their blocks reserved until `self` is dropped.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.size) }
     }
 
-    /// The mapped bytes, to store to. Stores are durable after [`PmemMap::persist`]; they may become durable earlier, in any
-    /// order.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`, and `self` is borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.size) }
-    }
-
-    /// Copies `bytes` to `offset`, without persisting them.
+    /// Copies `bytes` to `offset`. They are durable after [`PmemMap::persist`], or earlier, in any order.
     ///
     /// # Errors
     /// The range ends after the mapping.
     pub fn store(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let range = self.range(offset, bytes.len() as u64)?;
-        if let Some(to) = self.bytes_mut().get_mut(range) {
-            to.copy_from_slice(bytes);
-        }
+        let start = self.range(offset, bytes.len() as u64)?.start;
+        // SAFETY: the range is within the mapping (see `bytes`), and `self` is borrowed exclusively.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(start), bytes.len()) }
         Ok(())
     }
 
@@ -154,6 +139,8 @@ fn is_tmpfs(file: &File) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::{Access, open_file};
 

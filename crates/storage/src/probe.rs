@@ -18,7 +18,6 @@ mod tally;
 mod testfile;
 
 pub use error::ProbeError;
-pub use leftovers::{Leftovers, clean_leftovers};
 pub use options::{ProbeOptions, SMALLEST_FILE};
 pub use plan::{Point, READ_DEPTHS, READ_SIZES, SEQUENTIAL_DEPTHS, SEQUENTIAL_SIZE, SYNC_SIZES, points};
 pub use run::{Event, probe};

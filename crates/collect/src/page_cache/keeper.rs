@@ -232,7 +232,7 @@ fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Kept
         let pass = Instant::now();
         match keep {
             Keep::Out => files.iter().for_each(|file| drop(drop_cached(file))),
-            Keep::Written => files.iter().for_each(|file| drop(start_writing(file))),
+            Keep::Written => files.iter().for_each(|file| drop(start_writing(file, &(0..0)))),
             Keep::OutOnceUsed { new_bytes } => used.pass(&files, new_bytes),
         }
         done.slowest_pass_ns = done.slowest_pass_ns.max(pass.elapsed().as_nanos() as u64);

@@ -22,15 +22,11 @@ use crate::embedded::calls::{self, Layout};
 use crate::embedded::counters::LogCounters;
 use crate::embedded::files::{EmbeddedFiles, FileNames};
 use crate::embedded::knowledge::Knowledge;
-use crate::embedded::{Base, Chosen};
+use crate::embedded::{Base, Chosen, Kind};
 use crate::error::TargetError;
-use crate::folder;
-use crate::kind::TargetKind;
 use crate::machine::memory_bytes;
-use crate::render::Rendered;
-use crate::render::in_process;
+use crate::render::{Rendered, in_process};
 use crate::request::OpenRequest;
-use crate::target::Target;
 use crate::work::Work;
 use connection::{Connection, Database};
 use library::Library;
@@ -46,33 +42,11 @@ static NAMES: FileNames = FileNames {
     others: &[".wal.checkpoint", ".wal.recovery", ".tmp"],
 };
 
-pub(crate) struct Kind;
+pub(crate) static KIND: Kind = Kind { names: &NAMES, open: |request| Ok(Box::new(DuckDb::open(request)?)), render };
 
-impl TargetKind for Kind {
-    fn scheme(&self) -> &'static str {
-        "duckdb"
-    }
-
-    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
-        NAMES.place(url).map(|_| 1)
-    }
-
-    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-        Ok(Box::new(DuckDb::open(request)?))
-    }
-
-    fn render(&self, work: &Work) -> Vec<Rendered> {
-        let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
-        in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", sql)
-    }
-
-    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-        folder::clean_leftovers(&request.scratch, &NAMES.temp_prefix())
-    }
-
-    fn is_temporary(&self, url: &str) -> bool {
-        NAMES.is_private(url)
-    }
+fn render(work: &Work) -> Vec<Rendered> {
+    let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
+    in_process(work, &KNOWLEDGE.dialect, None, "BEGIN TRANSACTION", sql)
 }
 
 const SIZES: [&str; 3] = ["memory_limit", "checkpoint_threshold", "max_temp_directory_size"];
@@ -94,7 +68,7 @@ fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         }
         _ => None,
     };
-    Chosen::new(request, &Kind, &KNOWLEDGE, own, wanted)
+    Chosen::new(request, &KIND, &KNOWLEDGE, own, wanted)
 }
 
 fn usual_memory() -> u64 {
@@ -150,7 +124,7 @@ impl DuckDb {
             )));
         }
         let files = (Arc::clone(files), counters);
-        let mut base = Base::new((&Kind, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
+        let mut base = Base::new((&KIND, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
         base.facts.columns_apart = true;
         database.held = Some((Arc::clone(&base.file), lock));
         let database = Arc::new(database);

@@ -6,6 +6,7 @@ use crate::data_set::LoadProgress;
 use crate::embedded::Engine;
 use crate::embedded::tests::{commit, fetch_duckdb, loaded, snapshot};
 use crate::error::Cause;
+use crate::kind::TargetKind as _;
 use crate::registry;
 use crate::role::{Administration, BlockCache, ParallelQueries};
 use crate::target::Target;
@@ -155,7 +156,7 @@ fn unusable_files_and_settings_are_refused_by_name_and_stay_whole() {
     }
     let place = NAMES.place("duckdb:/d/x.db?lib=/a%20b/lib.so").unwrap();
     assert_eq!((place.database, place.parameter), (Some("/d/x.db".into()), Some("/a b/lib.so".into())));
-    assert!(Kind.is_temporary("duckdb:?lib=/x") && !Kind.is_temporary("duckdb:x.db"));
+    assert!(KIND.is_temporary("duckdb:?lib=/x") && !KIND.is_temporary("duckdb:x.db"));
 }
 
 #[test]

@@ -49,11 +49,6 @@ impl FileNames {
         Ok(place)
     }
 
-    /// Whether a URL names a private database.
-    pub(crate) fn is_private(&self, url: &str) -> bool {
-        self.place(url).is_ok_and(|place| place.database.is_none())
-    }
-
     pub(crate) fn temp_prefix(&self) -> String {
         format!("loadline-{}-", self.scheme)
     }

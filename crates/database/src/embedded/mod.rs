@@ -19,15 +19,51 @@ use loadline_model::manifest::TargetInfo;
 
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
+use crate::folder;
 use crate::kind::TargetKind;
+use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews};
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
+use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 use counters::{FileObserver, LogCounters};
-use files::EmbeddedFiles;
+use files::{EmbeddedFiles, FileNames};
 use knowledge::Knowledge;
+
+/// A kind of embedded database.
+pub(crate) struct Kind {
+    pub(crate) names: &'static FileNames,
+    pub(crate) open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
+    pub(crate) render: fn(&Work) -> Vec<Rendered>,
+}
+
+impl TargetKind for Kind {
+    fn scheme(&self) -> &'static str {
+        self.names.scheme
+    }
+
+    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
+        self.names.place(url).map(|_| 1)
+    }
+
+    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
+        (self.open)(request)
+    }
+
+    fn render(&self, work: &Work) -> Vec<Rendered> {
+        (self.render)(work)
+    }
+
+    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
+        folder::clean_leftovers(&request.scratch, &self.names.temp_prefix())
+    }
+
+    fn is_temporary(&self, url: &str) -> bool {
+        self.names.place(url).is_ok_and(|place| place.database.is_none())
+    }
+}
 
 /// An open embedded database, without its engine.
 pub(crate) struct Base {

@@ -125,7 +125,7 @@ fn every_workload(url: &str, kind: &dyn TargetKind, slack: f64, refused: &[(&str
 
 #[test]
 fn every_workload_changes_and_logs_what_it_says_in_sqlite() {
-    every_workload("sqlite:", &sqlite::Kind, 1.0, &[]);
+    every_workload("sqlite:", &sqlite::KIND, 1.0, &[]);
 }
 
 /// Payloads are calibrated before a sweep: here they are the default, and DuckDB's records are not SQLite's pages.
@@ -138,7 +138,7 @@ fn every_workload_changes_and_logs_what_it_says_in_duckdb() {
         ("DA-PARALLEL", "--size"),
         ("LGWR-SIZE", "LGWR-SIZE.most-kib"),
     ];
-    every_workload("duckdb:", &duckdb::Kind, 2.0, &refused);
+    every_workload("duckdb:", &duckdb::KIND, 2.0, &refused);
 }
 
 #[test]

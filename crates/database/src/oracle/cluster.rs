@@ -30,7 +30,6 @@ pub(super) const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
 pub(super) struct Oracle {
     pub(super) service: Arc<Service>,
     facts: Facts,
-    pub(super) run: String,
     version: String,
     pub(super) views: Vec<(&'static View, ViewAccess)>,
     /// Whether the user asked for AWR.
@@ -53,16 +52,8 @@ impl Oracle {
             empty_query: "SELECT 1 FROM DUAL",
             ..Facts::for_runs(Runs::Apart)
         };
-        let (run, awr) = (request.run.clone(), request.native_report);
-        Ok(Box::new(Oracle {
-            service: Arc::new(service),
-            facts,
-            run,
-            version,
-            views,
-            awr,
-            loaded: LoadedTables::default(),
-        }))
+        let (service, awr, loaded) = (Arc::new(service), request.native_report, LoadedTables::default());
+        Ok(Box::new(Oracle { service, facts, version, views, awr, loaded }))
     }
 
     pub(super) fn admin(&self) -> Result<Box<dyn OraSession>, TargetError> {
@@ -111,7 +102,7 @@ impl Target for Oracle {
 
 impl Observation for Oracle {
     fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(OraObserver::new(self.service.session("observer")?, &self.views, &self.run, scope)))
+        Ok(Box::new(OraObserver::new(self.service.session("observer")?, &self.views, &self.service.run, scope)))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
@@ -123,7 +114,7 @@ impl StatisticsViews for Oracle {
     fn views(&self) -> Result<Vec<activity::View>, TargetError> {
         let all_instances = self.views.iter().any(|(_, access)| *access == ViewAccess::All);
         let mut session = self.admin()?;
-        let whose = counters::whose(Scope::All, &self.run);
+        let whose = counters::whose(Scope::All, &self.service.run);
         let queries = KNOWLEDGE.statistics_views(if all_instances { "GV$" } else { "V$" }, &whose);
         queries.map(|query| counters::read_view(session.as_mut(), &query)).collect()
     }

@@ -21,7 +21,7 @@ pub(super) struct Service {
     password: Secret,
     connector: &'static Connector,
     /// Before the names of its sessions.
-    run: String,
+    pub(super) run: String,
     /// The session that cancels calls of others; the first cancel opens it.
     cancelling: Mutex<Option<Box<dyn OraSession>>>,
 }

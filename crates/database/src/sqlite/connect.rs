@@ -9,7 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::files::held_by_others;
 use super::loading::text;
 use super::session::wait_for_writer;
-use super::{KNOWLEDGE, Kind, failed};
+use super::{KIND, KNOWLEDGE, failed};
 use crate::embedded::Chosen;
 use crate::embedded::files::EmbeddedFiles;
 use crate::error::TargetError;
@@ -105,7 +105,7 @@ pub(super) fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         Ok(_) => None,
         Err(_) => Some("a whole number"),
     };
-    Chosen::new(request, &Kind, &KNOWLEDGE, |name| Some(default(name, memory_bytes())), wanted)
+    Chosen::new(request, &KIND, &KNOWLEDGE, |name| Some(default(name, memory_bytes())), wanted)
 }
 
 pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {

@@ -19,15 +19,12 @@ use loadline_workload::{Commit, Instrument, Statement};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::descriptor::Embedded;
-use crate::embedded::Base;
 use crate::embedded::files::EmbeddedFiles;
 use crate::embedded::knowledge::Knowledge;
+use crate::embedded::{Base, Kind};
 use crate::error::TargetError;
-use crate::folder;
-use crate::kind::TargetKind;
 use crate::render::{Rendered, in_process};
 use crate::request::OpenRequest;
-use crate::target::Target;
 use crate::work::Work;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
 use files::held_by_others;
@@ -44,33 +41,8 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 /// Default page size, bytes.
 const PAGE_SIZE: u64 = 1024;
 
-pub(crate) struct Kind;
-
-impl TargetKind for Kind {
-    fn scheme(&self) -> &'static str {
-        "sqlite"
-    }
-
-    fn check_url(&self, url: &str) -> Result<u32, TargetError> {
-        files::NAMES.place(url).map(|_| 1)
-    }
-
-    fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-        Ok(Box::new(Sqlite::open(request)?))
-    }
-
-    fn render(&self, work: &Work) -> Vec<Rendered> {
-        render(work)
-    }
-
-    fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-        folder::clean_leftovers(&request.scratch, &files::NAMES.temp_prefix())
-    }
-
-    fn is_temporary(&self, url: &str) -> bool {
-        files::NAMES.is_private(url)
-    }
-}
+pub(crate) static KIND: Kind =
+    Kind { names: &files::NAMES, open: |request| Ok(Box::new(Sqlite::open(request)?)), render };
 
 /// The order of its fields is that in which they are dropped.
 struct Sqlite {
@@ -96,7 +68,7 @@ impl Sqlite {
         let connector = Connector { files: Arc::clone(&files), settings: settings.all.clone(), vfs };
         let db = connector.connect(Commit::Wait)?;
         let page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
-        let mut base = Base::new((&Kind, rusqlite::version()), &KNOWLEDGE, (files, counters), settings, page_size)?;
+        let mut base = Base::new((&KIND, rusqlite::version()), &KNOWLEDGE, (files, counters), settings, page_size)?;
         base.facts.rows_in_primary_key = true;
         Ok(Sqlite { connector, base, page_size })
     }

@@ -56,8 +56,8 @@ impl LoadsTables for Sqlite {
     /// The log's space is reused after a checkpoint, and each loading transaction is followed by one. A transaction
     /// loads rows, or creates all indexes of a table.
     fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
-        let given = self.connector.settings.iter().find(|(name, _)| *name == "wal_autocheckpoint");
-        let never = given.is_some_and(|(_, pages)| pages.parse::<i64>().is_ok_and(|pages| pages <= 0));
+        let given = self.base.settings.value("wal_autocheckpoint");
+        let never = given.is_some_and(|pages| pages.parse::<i64>().is_ok_and(|pages| pages <= 0));
         let rows = if never { data } else { data.min(TRANSACTION_BYTES) };
         Ok(LogSpace { bytes: rows.saturating_add(indexes), ..LogSpace::default() })
     }

@@ -3,10 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use loadline_logwriter::device::{
-    DirectDevice, DirectOptions, Durable, Member, PmemDevice, PmemOptions, Receiver, Replicas, StandbyRule, Via, file,
-    open_flash_log, open_mirror, open_standby,
-};
+use loadline_logwriter::device::file::{FileConfig, FileDevice, FileSync, Via};
+use loadline_logwriter::device::{Member, PmemDevice, Receiver, Replicas, Rule, open_standby};
 use loadline_logwriter::{DeviceError, LogDevice};
 use loadline_model::{Finding, Severity};
 use loadline_storage::StorageFacts;
@@ -28,35 +26,22 @@ pub(super) fn failed(e: DeviceError) -> TargetError {
     TargetError::Local(e.to_string())
 }
 
-/// Block size with O_DIRECT, bytes: the size that devices and filesystems are optimised for, even if smaller ones are
-/// allowed.
-const BLOCK_BYTES: usize = 4096;
-
 /// How long a standby on this machine may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn open_copy(address: &WalUrl, folder: &Path) -> Result<Box<dyn LogDevice>, DeviceError> {
     let file_bytes = address.file_bytes;
-    let in_files = |sync| {
-        let config = file::FileConfig { file_bytes, sync, ..file::FileConfig::default() };
-        file::FileDevice::open(folder, &config).map(|d| Box::new(d) as Box<dyn LogDevice>)
-    };
-    let direct = |via| {
-        let block_bytes = Some(BLOCK_BYTES);
-        let options = DirectOptions { file_bytes, block_bytes, via, ..DirectOptions::default() };
-        DirectDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
+    let in_files = |sync, direct| {
+        let config = FileConfig { file_bytes, sync, direct, ..FileConfig::default() };
+        FileDevice::open(folder, &config).map(|d| Box::new(d) as Box<dyn LogDevice>)
     };
     match address.device {
         // Measured (`loadline-bench log-writer`): one job reaches 0.98 to 0.99 of the raw device.
-        Device::Best => direct(Via::SystemCalls).or_else(|_| in_files(file::FileSync::Fdatasync)),
-        Device::Fdatasync => in_files(file::FileSync::Fdatasync),
-        Device::Dsync => in_files(file::FileSync::Dsync),
-        Device::Direct => direct(Via::SystemCalls),
-        Device::IoUring => direct(Via::Auto),
-        Device::Pmem => {
-            let options = PmemOptions { file_bytes, ..PmemOptions::default() };
-            PmemDevice::open(folder, options).map(|d| Box::new(d) as Box<dyn LogDevice>)
+        Device::Best => {
+            in_files(FileSync::Dsync, Some(Via::SystemCalls)).or_else(|_| in_files(FileSync::Fdatasync, None))
         }
+        Device::Files(sync, direct) => in_files(sync, direct),
+        Device::Pmem => PmemDevice::open(folder, file_bytes).map(|d| Box::new(d) as Box<dyn LogDevice>),
     }
 }
 
@@ -69,23 +54,25 @@ pub(super) fn open(address: &WalUrl, folders: &[OwnedFolder]) -> Result<Opened, 
         let warnings = set.warnings.clone();
         Ok(Opened { device: Box::new(set), warnings, standby })
     };
-    match (folders, &address.flash, &address.standby) {
-        ([only], None, None) => {
+    match (folders, &address.standby) {
+        ([only], _) => {
             let device = open_copy(address, only.path()).map_err(failed)?;
             Ok(Opened { device, warnings: Vec::new(), standby: None })
         }
-        ([first, second], Some(_), _) => set(open_flash_log([member(first)?, member(second)?]).map_err(failed)?, None),
-        ([first, second], _, Some(_)) => {
-            let rule = address.rule.unwrap_or(StandbyRule::Both);
+        ([first, second], Some(_)) => {
             let device = open_copy(address, second.path()).map_err(failed)?;
             let receiver = Receiver::start(device, None).map_err(failed)?;
+            let rule = address.rule.unwrap_or(Rule::Both);
             let (replicas, _) = open_standby(member(first)?, receiver.address(), rule, TIMEOUT).map_err(failed)?;
             set(replicas, Some(receiver))
         }
-        (copies, _, _) => {
-            let durable = address.quorum.map_or(Durable::All, Durable::Quorum);
+        (copies, _) => {
+            let (what, rule) = match (&address.flash, address.quorum) {
+                (Some(_), _) => ("flash log", Rule::Quorum(1)),
+                (None, quorum) => ("mirror", quorum.map_or(Rule::All, Rule::Quorum)),
+            };
             let members = copies.iter().map(member).collect::<Result<_, _>>()?;
-            set(open_mirror(members, durable).map_err(failed)?, None)
+            set(Replicas::open(what, rule, members).map_err(failed)?, None)
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loadline_logwriter::CommitMode;
-use loadline_logwriter::device::{Member, Receiver, StandbyControl, StandbyRule, open_standby};
+use loadline_logwriter::device::{Member, Receiver, Rule, StandbyControl, open_standby};
 
 use super::devices::{Opened, failed, open_copy};
 use super::wal_url::{RULES, WalUrl};
@@ -26,9 +26,9 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The levels: the rules of a standby.
 pub(super) fn levels() -> Vec<Level> {
-    let level = |(name, rule): &(&str, StandbyRule)| {
-        let durable = matches!(rule, StandbyRule::Local | StandbyRule::Both);
-        let waits = u32::from(*rule != StandbyRule::Local);
+    let level = |(name, rule): &(&str, Rule)| {
+        let durable = matches!(rule, Rule::Local | Rule::Both);
+        let waits = u32::from(*rule != Rule::Local);
         Level { name: (*name).to_owned(), alias: None, replicas: waits, waits_for: waits, durable, at_once: true }
     };
     RULES.iter().map(level).collect()
@@ -62,7 +62,7 @@ impl Attached {
             second.display()
         );
         let (relayed, member) = (at("relay").display().to_string(), Member::new(first, own));
-        let (set, control) = open_standby(member, &relayed, StandbyRule::Local, TIMEOUT).map_err(failed)?;
+        let (set, control) = open_standby(member, &relayed, Rule::Local, TIMEOUT).map_err(failed)?;
         // No warning of copies on one device: they are what is measured.
         let opened = Opened { device: Box::new(set), warnings: Vec::new(), standby: None };
         Ok((opened, Attached { description, control, relay, receiver, _sockets: sockets }))
@@ -91,7 +91,7 @@ impl Attached {
         if self.lost().is_some() {
             return Vec::new();
         }
-        let synchronous = self.control.rule() != StandbyRule::Local;
+        let synchronous = self.control.rule() != Rule::Local;
         let state = if synchronous { "receiving, sync" } else { "receiving, async" };
         let behind_bytes = Some(self.behind_bytes());
         let state = state.to_owned();
@@ -102,7 +102,7 @@ impl Attached {
 impl Levels for Wal {
     fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError> {
         let standby = self.attached()?;
-        let rule = find_level(&RULES, |(name, _)| *name, level)?.map_or(StandbyRule::Local, |(_, rule)| *rule);
+        let rule = find_level(&RULES, |(name, _)| *name, level)?.map_or(Rule::Local, |(_, rule)| *rule);
         standby.relay.set_delay(delay);
         let broken = |why: String| not_in_force(level, &format!(": {why}"));
         let patience = PATIENCE + 20 * delay;

@@ -8,7 +8,7 @@ mod levels;
 mod session;
 mod wal_url;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
 use loadline_logwriter::device::Receiver;
@@ -23,8 +23,7 @@ use crate::folder::{self, OwnedFolder};
 use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
-use crate::role::Level;
-use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Observation, Observer, RunLock, Scope};
+use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Level, Observation, Observer, Scope};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
 use levels::Attached;
@@ -83,7 +82,6 @@ struct Wal {
     _standby: Option<Receiver>,
     /// The standby of levels.
     attached: Option<Arc<Attached>>,
-    locked: Arc<AtomicBool>,
     interrupted: Arc<AtomicBool>,
     /// Removed after everything that writes there has ended.
     folders: Vec<OwnedFolder>,
@@ -132,7 +130,6 @@ impl Wal {
             warnings,
             _standby: standby,
             attached,
-            locked: Arc::default(),
             interrupted: Arc::clone(&request.interrupted),
             folders,
         })
@@ -205,15 +202,6 @@ fn shown(bytes: u64) -> String {
     loadline_model::format::bytes(bytes as f64)
 }
 
-/// Releases the lock when dropped.
-struct Held(Arc<AtomicBool>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
-
 impl Target for Wal {
     fn facts(&self) -> &Facts {
         &FACTS
@@ -256,18 +244,11 @@ impl Target for Wal {
     }
 }
 
+/// The owner files of its folders, locked as long as it is open, keep other runs away.
 impl Administration for Wal {
     /// The log's own count of appended records.
     fn evidence(&self, _: &Work) -> Result<Option<i64>, TargetError> {
         Ok(i64::try_from(self.writer.stats().records).ok())
-    }
-
-    fn lock(&self) -> Result<RunLock, TargetError> {
-        // The owner files lock the folders against other processes; this flag locks them within this process.
-        if self.locked.swap(true, Ordering::AcqRel) {
-            return Err(TargetError::Refused("another run uses this log: wait for it".into()));
-        }
-        Ok(RunLock::new(Held(Arc::clone(&self.locked))))
     }
 
     fn settle(&self) -> Result<Option<String>, TargetError> {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use loadline_logwriter::device::StandbyRule;
+use loadline_logwriter::device::Rule;
+use loadline_logwriter::device::file::{FileSync, Via};
 use loadline_model::format::{parse_bytes, parse_duration_s};
 
 use crate::error::TargetError;
@@ -15,16 +16,9 @@ pub(super) const SCHEME: &str = "wal";
 /// How one copy of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Device {
-    /// `Direct` if the filesystem supports it, else `Fdatasync`.
+    /// With `O_DIRECT` and `O_DSYNC` if the filesystem supports it, else with fdatasync.
     Best,
-    /// write(2) and fdatasync(2).
-    Fdatasync,
-    /// Opened with `O_DSYNC`; fdatasync from 1 MiB on.
-    Dsync,
-    /// `O_DIRECT` and `O_DSYNC`, through system calls.
-    Direct,
-    /// `O_DIRECT` and `O_DSYNC`, through io_uring.
-    IoUring,
+    Files(FileSync, Option<Via>),
     /// Mapped persistent memory.
     Pmem,
 }
@@ -32,21 +26,17 @@ pub(super) enum Device {
 impl Device {
     const NAMES: [(&'static str, Device); 6] = [
         ("best", Device::Best),
-        ("fdatasync", Device::Fdatasync),
-        ("dsync", Device::Dsync),
-        ("direct", Device::Direct),
-        ("io_uring", Device::IoUring),
+        ("fdatasync", Device::Files(FileSync::Fdatasync, None)),
+        ("dsync", Device::Files(FileSync::Dsync, None)),
+        ("direct", Device::Files(FileSync::Dsync, Some(Via::SystemCalls))),
+        ("io_uring", Device::Files(FileSync::Dsync, Some(Via::Auto))),
         ("pmem", Device::Pmem),
     ];
 }
 
 /// The rules of a standby, in the order of how far a commit waits.
-pub(super) const RULES: [(&str, StandbyRule); 4] = [
-    ("local", StandbyRule::Local),
-    ("received", StandbyRule::Received),
-    ("written", StandbyRule::Written),
-    ("both", StandbyRule::Both),
-];
+pub(super) const RULES: [(&str, Rule); 4] =
+    [("local", Rule::Local), ("received", Rule::Received), ("written", Rule::Written), ("both", Rule::Both)];
 
 /// A parsed `wal:[DIR][?parameters]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +53,7 @@ pub(super) struct WalUrl {
     pub(super) flash: Option<PathBuf>,
     pub(super) standby: Option<PathBuf>,
     /// When a commit is durable with a standby; `None`: when it is written here and there.
-    pub(super) rule: Option<StandbyRule>,
+    pub(super) rule: Option<Rule>,
     pub(super) buffer_bytes: usize,
     /// The log is written when this share of the buffer is full.
     pub(super) flush_fraction: Option<f64>,
@@ -215,11 +205,11 @@ mod tests {
         let a = WalUrl::parse("wal:").unwrap();
         assert_eq!((a.dir, a.device, a.flush_at), (None, Device::Best, Some(1 << 20)));
         let a = WalUrl::parse("wal:/x%20y?device=dsync&flush-fraction=off&flush-at=off&flush-every=off").unwrap();
-        assert_eq!((a.dir, a.device), (Some("/x y".into()), Device::Dsync));
+        assert_eq!((a.dir, a.device), (Some("/x y".into()), Device::Files(FileSync::Dsync, None)));
         assert_eq!((a.flush_fraction, a.flush_at, a.flush_every), (None, None, None));
         let a = WalUrl::parse("wal:/x?buffer=1536KiB&flush-fraction=1/3&mirror=/y&mirror=/z&quorum=2").unwrap();
         assert_eq!((a.buffer_bytes, a.mirrors.len(), a.quorum), (1536 << 10, 2, Some(2)));
         let a = WalUrl::parse("wal:/x?standby=/s&standby-rule=received").unwrap();
-        assert_eq!((a.standby, a.rule), (Some("/s".into()), Some(StandbyRule::Received)));
+        assert_eq!((a.standby, a.rule), (Some("/s".into()), Some(Rule::Received)));
     }
 }

@@ -1,4 +1,4 @@
-//! A directory of log files: names, creation, errors. Shared by the file, direct and mapped devices.
+//! A directory of log files: names, creation, errors. Shared by the file and mapped devices.
 //!
 //! A file is created as `….log.new`, filled with zeros, synced, and then renamed, and the directory is
 //! synced. So a file with its final name is ready, and a later sync of it changes no metadata. Files with
@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::posix_fallocate;
+use loadline_storage::{Step, preallocate};
 
 use super::{DeviceError, FileMaker};
 
@@ -18,11 +18,16 @@ use super::{DeviceError, FileMaker};
 const FILL: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
-pub(super) struct LogDir(pub(super) PathBuf);
+pub(super) struct LogDir {
+    pub(super) path: PathBuf,
+    /// Size of each log file, bytes.
+    pub(super) file_bytes: u64,
+}
 
 impl LogDir {
-    pub(super) fn path(&self, file: u64) -> PathBuf {
-        self.0.join(format!("redo-{file:010}.log"))
+    /// Path of the log file of this number.
+    pub(super) fn file(&self, number: u64) -> PathBuf {
+        self.path.join(format!("redo-{number:010}.log"))
     }
 
     fn number(name: &str) -> Option<u64> {
@@ -32,44 +37,50 @@ impl LogDir {
     }
 
     pub(super) fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        let failed = |cause| DeviceError::io("list", &self.0, cause);
+        let failed = |cause| DeviceError::io(Step::Read, &self.path, cause);
         let mut numbers = Vec::new();
-        for entry in fs::read_dir(&self.0).map_err(failed)? {
+        for entry in fs::read_dir(&self.path).map_err(failed)? {
             numbers.extend(entry.map_err(failed)?.file_name().to_str().and_then(LogDir::number));
         }
         Ok(numbers)
     }
 
-    fn sync(&self) -> Result<(), DeviceError> {
-        File::open(&self.0).and_then(|dir| dir.sync_all()).map_err(|cause| DeviceError::io("sync", &self.0, cause))
-    }
-
     /// The error of a device that is used before `open_file`.
     pub(super) fn no_file(&self) -> DeviceError {
         DeviceError::Unsupported {
-            what: self.0.display().to_string(),
+            what: self.path.display().to_string(),
             wish: "be written".to_owned(),
             why: "no log file is open".to_owned(),
             advice: "This is a defect of loadline: please report it".to_owned(),
         }
     }
-}
 
-/// Writes all of `blocks` at `offset`.
-pub(super) fn write_all(file: &File, path: &Path, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-    let mut written = 0;
-    while let Some(rest) = blocks.get(written..).filter(|rest| !rest.is_empty()) {
-        match file.write_at(rest, offset + written as u64) {
-            Ok(0) => {
-                let what = path.display().to_string();
-                return Err(DeviceError::Short { what, offset, asked: blocks.len(), written });
-            }
-            Ok(more) => written += more,
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            Err(cause) => return Err(DeviceError::io("write to", path, cause)),
-        }
+    fn make_new(&self, path: &Path) -> Result<(), DeviceError> {
+        let new = path.with_extension("log.new");
+        self.fill(&new).inspect_err(|_| {
+            // Frees its space; the first error is the one to report.
+            let _ = fs::remove_file(&new);
+        })?;
+        fs::rename(&new, path).map_err(|cause| DeviceError::io(Step::Rename, &new, cause))
     }
-    Ok(())
+
+    fn fill(&self, path: &Path) -> Result<(), DeviceError> {
+        let failed = |step, cause: io::Error| DeviceError::io(step, path, cause);
+        let file = File::create(path).map_err(|cause| failed(Step::Create, cause))?;
+        match preallocate(&file, self.file_bytes) {
+            // Where the filesystem cannot, the zeros below allocate the blocks.
+            Err(cause) if !matches!(cause.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) => {
+                return Err(failed(Step::Preallocate, cause));
+            }
+            _ => {}
+        }
+        let zeros = vec![0; FILL];
+        for at in (0..self.file_bytes).step_by(FILL) {
+            let more = usize::try_from(self.file_bytes - at).unwrap_or(FILL).min(FILL);
+            file.write_all_at(&zeros[..more], at).map_err(|cause| failed(Step::Write, cause))?;
+        }
+        file.sync_all().map_err(|cause| failed(Step::Sync, cause))
+    }
 }
 
 /// Reads once from `offset`: the number of bytes, 0 at the end of the file.
@@ -77,20 +88,14 @@ pub(super) fn read_at(file: &File, path: &Path, offset: u64, into: &mut [u8]) ->
     loop {
         match file.read_at(into, offset) {
             Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-            result => return result.map_err(|cause| DeviceError::io("read", path, cause)),
+            result => return result.map_err(|cause| DeviceError::io(Step::Read, path, cause)),
         }
     }
 }
 
-/// Creates log files in a directory.
-pub(super) struct DirMaker {
-    pub(super) dir: LogDir,
-    pub(super) file_bytes: u64,
-}
-
-impl FileMaker for DirMaker {
+impl FileMaker for LogDir {
     fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
-        let path = self.dir.path(file);
+        let path = self.file(file);
         match fs::metadata(&path) {
             Ok(found) if found.len() == self.file_bytes => return Ok(()),
             Ok(found) => {
@@ -102,44 +107,13 @@ impl FileMaker for DirMaker {
                 });
             }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
-            Err(cause) => return Err(DeviceError::io("look at", &path, cause)),
+            Err(cause) => return Err(DeviceError::io(Step::Read, &path, cause)),
         }
-        match recycle {
-            Some(old) => {
-                let old = self.dir.path(old);
-                fs::rename(&old, &path).map_err(|cause| DeviceError::io("rename", &old, cause))?;
-            }
+        match recycle.map(|old| self.file(old)) {
+            Some(old) => fs::rename(&old, &path).map_err(|cause| DeviceError::io(Step::Rename, &old, cause))?,
             None => self.make_new(&path)?,
         }
-        self.dir.sync()
-    }
-}
-
-impl DirMaker {
-    fn make_new(&self, path: &Path) -> Result<(), DeviceError> {
-        let new = path.with_extension("log.new");
-        self.fill(&new).inspect_err(|_| {
-            // Frees its space; the first error is the one to report.
-            let _ = fs::remove_file(&new);
-        })?;
-        fs::rename(&new, path).map_err(|cause| DeviceError::io("rename", &new, cause))
-    }
-
-    fn fill(&self, path: &Path) -> Result<(), DeviceError> {
-        let file = File::create(path).map_err(|cause| DeviceError::io("create", path, cause))?;
-        let length = libc::off_t::try_from(self.file_bytes).unwrap_or(libc::off_t::MAX);
-        match posix_fallocate(&file, 0, length) {
-            // Where the filesystem cannot, the zeros below allocate the blocks.
-            Ok(()) | Err(nix::errno::Errno::EOPNOTSUPP | nix::errno::Errno::EINVAL) => {}
-            Err(cause) => return Err(DeviceError::io("preallocate", path, cause.into())),
-        }
-        let zeros = vec![0; FILL];
-        let mut at = 0;
-        while at < self.file_bytes {
-            let more = usize::try_from(self.file_bytes - at).unwrap_or(zeros.len()).min(zeros.len());
-            file.write_all_at(&zeros[..more], at).map_err(|cause| DeviceError::io("write to", path, cause))?;
-            at += more as u64;
-        }
-        file.sync_all().map_err(|cause| DeviceError::io("sync", path, cause))
+        let synced = File::open(&self.path).and_then(|dir| dir.sync_all());
+        synced.map_err(|cause| DeviceError::io(Step::Sync, &self.path, cause))
     }
 }

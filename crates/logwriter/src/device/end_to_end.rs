@@ -85,22 +85,16 @@ const FAULTS: [(&str, Fault); 4] = [
     ("nothing", |_| {}),
 ];
 
-type Open = fn(Vec<Member>) -> Result<Replicas, DeviceError>;
-
 #[test]
 fn every_set_keeps_what_was_acknowledged_after_each_fault() {
     // How many members there are, and how many have everything acknowledged.
-    let sets: [(&str, usize, usize, Open); 3] = [
-        ("all", 2, 2, |members| open_mirror(members, Durable::All)),
-        ("quorum", 3, 2, |members| open_mirror(members, Durable::Quorum(2))),
-        ("flash", 2, 1, |members| open_flash_log(<[Member; 2]>::try_from(members).ok().unwrap())),
-    ];
-    for (set, members, least, open) in sets {
+    for (rule, members, least) in [(Rule::All, 2, 2), (Rule::Quorum(2), 3, 2), (Rule::Quorum(1), 2, 1)] {
         for (what, fault) in FAULTS {
             for round in 0..3 {
-                let label = format!("{set}, {what}, round {round}");
+                let label = format!("{rule:?}, {what}, round {round}");
                 let (disks, acked) = (disks(members), Acked::default());
-                acked.run(open(disks.iter().map(member).collect()).unwrap(), || {
+                let set = Replicas::open("mirror", rule, disks.iter().map(member).collect()).unwrap();
+                acked.run(set, || {
                     fault(&disks[round % members]);
                     thread::sleep(Duration::from_millis(5));
                     acked.check_copies(&disks, least, &format!("{label}, in mid-run"));
@@ -115,7 +109,7 @@ fn every_set_keeps_what_was_acknowledged_after_each_fault() {
 
 #[test]
 fn a_log_with_a_standby_keeps_what_was_acknowledged_after_each_fault() {
-    for rule in [StandbyRule::Received, StandbyRule::Written, StandbyRule::Both] {
+    for rule in [Rule::Received, Rule::Written, Rule::Both] {
         for what in ["local EIO", "standby EIO", "standby killed", "standby slow"] {
             let label = format!("{rule:?}, {what}");
             let (disks, acked) = (disks(2), Acked::default());
@@ -130,9 +124,9 @@ fn a_log_with_a_standby_keeps_what_was_acknowledged_after_each_fault() {
                 _ => disks[1].slow_down(Duration::from_millis(3)),
             });
             drop(receiver);
-            let least = if rule == StandbyRule::Both { 2 } else { 1 };
+            let least = if rule == Rule::Both { 2 } else { 1 };
             acked.check_copies(&disks, least, &label);
-            if what == "standby slow" || (what == "local EIO" && rule != StandbyRule::Both) {
+            if what == "standby slow" || (what == "local EIO" && rule != Rule::Both) {
                 assert_eq!(acked.total(), EACH * JOBS, "{label}: it continues with what is left");
             }
         }

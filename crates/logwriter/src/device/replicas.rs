@@ -1,5 +1,6 @@
 //! A replica set: the same log on several devices, each written by its own thread. The mirror, the flash log and
-//! the standby are replica sets with different rules of durability.
+//! the standby are replica sets with different rules of durability. A flash log goes to two devices, and a commit is durable
+//! when the first of them has it: so one that pauses (erasing, garbage collection) delays no commit.
 //!
 //! When a member fails, the others first catch up with every acknowledged commit; only then does the log continue. So
 //! the longest log of those that work holds every acknowledged commit. A set is always a new log: its members must be
@@ -25,22 +26,53 @@ pub(crate) const BACKLOG_BYTES: usize = 64 << 20;
 
 /// When a commit is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// Every member has it.
     All,
-    /// This number of members has it.
+    /// This number of members has it; the others follow in order, behind by at most the backlog.
     Quorum(usize),
-    Member(usize),
+    /// This side, the first member, has written it; the standby, the second one, receives it later. A lost standby does not stop
+    /// the log.
+    Local,
+    /// The standby has it in memory. It survives the loss of either host, not of both at once.
+    Received,
+    /// The standby has written it.
+    Written,
+    /// This side and the standby have written it.
+    Both,
 }
 
 impl Rule {
+    /// The member that decides alone.
+    fn member(self) -> Option<usize> {
+        match self {
+            Rule::Local => Some(0),
+            Rule::Received | Rule::Written => Some(1),
+            Rule::All | Rule::Both | Rule::Quorum(_) => None,
+        }
+    }
+
     /// How many members must work to meet the rule, given those that do (`live`).
     fn needed(self, members: usize, live: &[usize]) -> usize {
-        match self {
-            Rule::Quorum(n) => n,
-            Rule::Member(i) if live.contains(&i) => 1,
-            Rule::All | Rule::Member(_) => members,
+        match (self, self.member()) {
+            (Rule::Quorum(n), _) => n,
+            (_, Some(i)) if live.contains(&i) => 1,
+            _ => members,
         }
+    }
+
+    /// Who must have a commit, for people.
+    fn text(self) -> String {
+        let text = match self {
+            Rule::All => "all have it",
+            Rule::Quorum(1) => "the first has it",
+            Rule::Quorum(n) => return format!("{n} have it"),
+            Rule::Local => "it is written here",
+            Rule::Received => "the standby has received it",
+            Rule::Written => "the standby has written it",
+            Rule::Both => "it is written here and at the standby",
+        };
+        text.to_owned()
     }
 }
 
@@ -81,13 +113,10 @@ fn check(what: &str, members: &[Member]) -> Result<u64, DeviceError> {
     Ok(file_bytes.unwrap_or_default())
 }
 
-/// A replica set as a log device, opened by [`open_mirror`](super::open_mirror),
-/// [`open_flash_log`](super::open_flash_log) and [`open_standby`](super::open_standby).
+/// A replica set as a log device. [`open_standby`](super::open_standby) opens one with a standby.
 pub struct Replicas {
     what: &'static str,
     rule: Rule,
-    /// The rule, for people.
-    rule_text: String,
     backlog_bytes: usize,
     board: Arc<Board>,
     lanes: Vec<Lane>,
@@ -102,13 +131,11 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// Opens the set on empty members, and starts their threads.
-    pub(crate) fn open(
-        what: &'static str,
-        rule: Rule,
-        rule_text: String,
-        members: Vec<Member>,
-    ) -> Result<Replicas, DeviceError> {
+    /// Opens the set, which is a `what`, on empty members, and starts their threads.
+    ///
+    /// # Errors
+    /// A member holds log files, or their sizes differ.
+    pub fn open(what: &'static str, rule: Rule, members: Vec<Member>) -> Result<Replicas, DeviceError> {
         let storage: Vec<_> = members.iter().map(|m| (m.name.as_str(), m.storage.as_ref())).collect();
         let warnings = shared_disk::warnings(&storage);
         let file_bytes = check(what, &members)?;
@@ -119,7 +146,6 @@ impl Replicas {
         Ok(Replicas {
             what,
             rule,
-            rule_text,
             backlog_bytes: BACKLOG_BYTES,
             lanes: lanes.collect::<Result<_, _>>()?,
             board,
@@ -180,11 +206,11 @@ impl Replicas {
     fn covered(&self, state: &State, ticket: u64) -> bool {
         let mut live = state.lanes.iter().filter(|lane| lane.failed.is_none());
         let has = |lane: &lane::LaneState| lane.done >= ticket;
-        match self.rule {
-            Rule::All => live.all(has),
-            Rule::Quorum(n) => live.filter(|lane| has(lane)).count() >= n,
+        match (self.rule, self.rule.member()) {
+            (Rule::Quorum(n), _) => live.filter(|lane| has(lane)).count() >= n,
             // If that one has failed, the set does not go on.
-            Rule::Member(i) => state.lanes.get(i).is_some_and(has),
+            (_, Some(i)) => state.lanes.get(i).is_some_and(has),
+            _ => live.all(has),
         }
     }
 
@@ -213,7 +239,7 @@ impl Replicas {
         mut state: MutexGuard<'a, State>,
         board: &'a Board,
     ) -> Result<MutexGuard<'a, State>, DeviceError> {
-        let Some((rule, text)) = state.wanted.take() else { return Ok(state) };
+        let Some(rule) = state.wanted.take() else { return Ok(state) };
         loop {
             state = self.without_failed(state, board)?;
             if state.lanes.iter().filter(|lane| lane.failed.is_none()).all(|lane| lane.done >= self.acked) {
@@ -221,7 +247,7 @@ impl Replicas {
             }
             state = board.wait(state);
         }
-        (self.rule, self.rule_text) = (rule, text.to_owned());
+        self.rule = rule;
         self.require_enough(&state)?;
         Ok(state)
     }
@@ -320,7 +346,7 @@ impl LogDevice for Replicas {
     }
 
     fn describe(&self) -> String {
-        format!("{}, {}: {}", self.what, self.rule_text, self.described.join(" | "))
+        format!("{}, durable when {}: {}", self.what, self.rule.text(), self.described.join(" | "))
     }
 }
 

@@ -11,7 +11,6 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,49 +20,24 @@ use super::replicas::{Member, Replicas, Rule, Watch};
 use crate::device::DeviceError;
 use link::Link;
 
-/// When a commit of a log with a standby is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandbyRule {
-    /// This side has written it; the standby receives it later (asynchronously). A lost standby does not stop the log.
-    Local,
-    /// The standby has it in memory. It survives the loss of either host, not of both at once.
-    Received,
-    Written,
-    Both,
-}
-
-impl StandbyRule {
-    /// The rule of the set, whose second member is the standby, and its text for people.
-    fn of_set(self) -> (Rule, &'static str) {
-        match self {
-            StandbyRule::Local => (Rule::Member(0), "durable when it is written here"),
-            StandbyRule::Received => (Rule::Member(1), "durable when the standby has received it"),
-            StandbyRule::Written => (Rule::Member(1), "durable when the standby has written it"),
-            StandbyRule::Both => (Rule::All, "durable when it is written here and at the standby"),
-        }
-    }
-}
-
 /// Changes the rule of an open log with a standby, and watches both sides, from any thread.
 #[derive(Clone, Debug)]
 pub struct StandbyControl {
     set: Watch,
-    on_receipt: Arc<AtomicBool>,
-    rule: Arc<Mutex<StandbyRule>>,
+    rule: Arc<Mutex<Rule>>,
 }
 
 impl StandbyControl {
     /// Makes `rule` the one of commits from now on. Those under way may follow the old or the new one. When the next
     /// commit returns, both sides have all earlier commits.
-    pub fn set_rule(&self, rule: StandbyRule) {
+    pub fn set_rule(&self, rule: Rule) {
         let mut current = self.rule.lock().unwrap_or_else(PoisonError::into_inner);
-        self.on_receipt.store(rule == StandbyRule::Received, Ordering::SeqCst);
-        self.set.set_rule(rule.of_set());
+        self.set.set_rule(rule);
         *current = rule;
     }
 
     /// The rule of commits from now on.
-    pub fn rule(&self) -> StandbyRule {
+    pub fn rule(&self) -> Rule {
         *self.rule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,14 +55,13 @@ impl StandbyControl {
 pub fn open_standby(
     local: Member,
     address: &str,
-    rule: StandbyRule,
+    rule: Rule,
     timeout: Duration,
 ) -> Result<(Replicas, StandbyControl), DeviceError> {
-    let on_receipt = Arc::new(AtomicBool::new(rule == StandbyRule::Received));
-    let link = Link::connect(address, timeout, &on_receipt)?;
+    let shared = Arc::new(Mutex::new(rule));
+    let link = Link::connect(address, timeout, &shared)?;
     let remote = Member { name: format!("standby at {address}"), device: Box::new(link), storage: None };
-    let (set_rule, rule_text) = rule.of_set();
-    let set = Replicas::open("log with a standby", set_rule, rule_text.to_owned(), vec![local, remote])?;
-    let control = StandbyControl { set: set.watch(), on_receipt, rule: Arc::new(Mutex::new(rule)) };
+    let set = Replicas::open("log with a standby", rule, vec![local, remote])?;
+    let control = StandbyControl { set: set.watch(), rule: shared };
     Ok((set, control))
 }

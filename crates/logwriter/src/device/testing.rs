@@ -5,13 +5,12 @@
 pub(crate) mod common;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use super::{DeviceError, LogDevice};
-use common::{Call, Event, Fate, MemDevice};
+use common::{Call, Event, Failure, Fate, MemDevice};
 
 #[derive(Debug, Default)]
 struct Control {
@@ -19,6 +18,7 @@ struct Control {
     syncs: u64,
     fail_write_after: Option<u64>,
     fail_sync_after: Option<u64>,
+    is_full: bool,
     delay: Duration,
     held: bool,
 }
@@ -42,19 +42,20 @@ impl Disk {
 
     pub(crate) fn device(&self) -> Box<dyn LogDevice> {
         let disk = self.clone();
-        Box::new(MemDevice::hooked(&self.stored, self.block, Box::new(move |call| disk.before(call))))
+        Box::new(MemDevice::hooked(&self.stored, self.block, Arc::new(move |call| disk.before(call))))
     }
 
-    fn before(&self, call: Call) -> Result<(), DeviceError> {
+    fn before(&self, call: Call) -> Option<Failure> {
+        let fails = |is: bool| is.then_some(Failure::Errno(libc::EIO));
         match call {
+            Call::Make => return self.control().is_full.then_some(Failure::Errno(libc::ENOSPC)),
+            Call::Read => {}
             Call::Open { file } => self.stored.lock().unwrap().apply(Event::Make { file, recycle: None }),
             Call::Write { address } => {
                 assert_eq!(address % 4096, 0, "buffers are aligned");
                 let mut control = self.control();
-                if control.fail_write_after.is_some_and(|n| control.writes >= n) {
-                    return Err(eio("write"));
-                }
                 control.writes += 1;
+                return fails(control.fail_write_after.is_some_and(|n| control.writes > n));
             }
             Call::Sync => {
                 let delay = self.control().delay;
@@ -63,13 +64,11 @@ impl Disk {
                 let patience = Duration::from_secs(20);
                 let released = &self.control.1;
                 let (mut control, _) = released.wait_timeout_while(self.control(), patience, |c| c.held).unwrap();
-                if control.fail_sync_after.is_some_and(|n| control.syncs >= n) {
-                    return Err(eio("sync"));
-                }
                 control.syncs += 1;
+                return fails(control.fail_sync_after.is_some_and(|n| control.syncs > n));
             }
         }
-        Ok(())
+        None
     }
 
     fn control(&self) -> MutexGuard<'_, Control> {
@@ -96,6 +95,11 @@ impl Disk {
     pub(crate) fn fail_syncs_after(&self, more: u64) {
         let mut control = self.control();
         control.fail_sync_after = Some(control.syncs + more);
+    }
+
+    /// No more files can be made.
+    pub(crate) fn fill_up(&self) {
+        self.control().is_full = true;
     }
 
     /// Every sync takes `delay`.
@@ -133,11 +137,6 @@ impl Disk {
     pub(crate) fn syncs(&self) -> u64 {
         self.control().syncs
     }
-}
-
-fn eio(action: &'static str) -> DeviceError {
-    let source = io::Error::from_raw_os_error(libc::EIO);
-    DeviceError::Io { action, what: "the disk in memory".into(), source, advice: "It is a test".into() }
 }
 
 /// A log of blocks, each with a number and a checksum.

@@ -1,10 +1,11 @@
-//! Helpers of the log's tests: a device in memory with power loss, and records that can be identified.
+//! Helpers of the log's tests: a device in memory with power loss and failures, and records that can be identified.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::log::{Body, DeviceError, FileMaker, Keep, LogConfig, LogDevice, Record};
+use crate::log::{DeviceError, FileMaker, Keep, LogConfig, LogDevice, Record};
 
 /// The least that a device writes whole.
 pub(crate) const SECTOR: usize = 512;
@@ -16,7 +17,6 @@ pub(crate) fn config(buffer_blocks: usize, at_bytes: Option<u64>, keep: Keep) ->
         buffer_fraction: None,
         at_bytes,
         every: None,
-        gather: true,
         put_off_bytes: 4096,
         keep,
     }
@@ -106,9 +106,10 @@ impl Disk {
     }
 }
 
-/// A call that a device is about to execute.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// A call that a device, or its maker of files, is about to execute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
+    Make,
     Open {
         file: u64,
     },
@@ -117,26 +118,65 @@ pub(crate) enum Call {
         address: usize,
     },
     Sync,
+    Read,
 }
 
-type Hook = Box<dyn FnMut(Call) -> Result<(), DeviceError> + Send>;
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// With this system error, having done nothing.
+    Errno(i32),
+    /// With this system error, after doing its work.
+    ErrnoAfter(i32),
+    /// A write takes only this many blocks.
+    ShortBlocks(usize),
+}
+
+/// Called before each call, and says whether that fails.
+pub(crate) type Hook = Arc<dyn Fn(Call) -> Option<Failure> + Send + Sync>;
+
+/// The failure of one call of the kind of `of`: of that with this number, from 0.
+pub(crate) fn failing(of: Call, at: usize, failure: Failure) -> Hook {
+    let (kind, calls) = (std::mem::discriminant(&of), AtomicUsize::new(0));
+    Arc::new(move |call| {
+        let is_it = std::mem::discriminant(&call) == kind && calls.fetch_add(1, Ordering::Relaxed) == at;
+        is_it.then_some(failure)
+    })
+}
+
+fn failed(errno: i32) -> DeviceError {
+    let source = std::io::Error::from_raw_os_error(errno);
+    DeviceError::Io { action: "use", what: "the disk in memory".into(), source, advice: "It is a test".into() }
+}
+
+/// Does `step`, unless it fails.
+fn unless<T>(failure: Option<Failure>, step: impl FnOnce() -> T) -> Result<T, DeviceError> {
+    match failure {
+        None => Ok(step()),
+        Some(Failure::ErrnoAfter(errno)) => {
+            step();
+            Err(failed(errno))
+        }
+        Some(Failure::Errno(errno)) => Err(failed(errno)),
+        Some(Failure::ShortBlocks(_)) => Err(failed(libc::EIO)),
+    }
+}
 
 /// The disk as a log device.
 pub(crate) struct MemDevice {
     pub(crate) disk: Arc<Mutex<Disk>>,
     pub(crate) block: usize,
     current: u64,
-    /// Called before each of its calls, which fails with the same error.
-    before: Hook,
+    hook: Hook,
 }
 
 impl MemDevice {
     pub(crate) fn new(disk: &Arc<Mutex<Disk>>, block: usize) -> Self {
-        Self::hooked(disk, block, Box::new(|_| Ok(())))
+        Self::hooked(disk, block, Arc::new(|_| None))
     }
 
-    pub(crate) fn hooked(disk: &Arc<Mutex<Disk>>, block: usize, before: Hook) -> Self {
-        Self { disk: Arc::clone(disk), block, current: 0, before }
+    pub(crate) fn hooked(disk: &Arc<Mutex<Disk>>, block: usize, hook: Hook) -> Self {
+        Self { disk: Arc::clone(disk), block, current: 0, hook }
     }
 }
 
@@ -150,32 +190,37 @@ impl LogDevice for MemDevice {
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        Box::new(MemMaker(Arc::clone(&self.disk)))
+        Box::new(MemMaker(Arc::clone(&self.disk), Arc::clone(&self.hook)))
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        (self.before)(Call::Open { file })?;
-        let disk = self.disk.lock().unwrap();
-        assert!(disk.files.contains_key(&file), "file {file} was made before it is opened");
-        assert!(disk.unsynced.is_empty(), "all of a file is durable before the next is opened");
-        self.current = file;
-        Ok(())
+        unless((self.hook)(Call::Open { file }), || {
+            let disk = self.disk.lock().unwrap();
+            assert!(disk.files.contains_key(&file), "file {file} was made before it is opened");
+            assert!(disk.unsynced.is_empty(), "all of a file is durable before the next is opened");
+            self.current = file;
+        })
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        let address = bytes.as_ptr() as usize;
-        (self.before)(Call::Write { address })?;
-        assert!(offset.is_multiple_of(self.block as u64) && bytes.len().is_multiple_of(self.block), "whole blocks");
-        assert!(address.is_multiple_of(self.block) && !bytes.is_empty(), "aligned to the block");
-        let mut disk = self.disk.lock().unwrap();
-        disk.apply(Event::Write { file: self.current, offset, bytes: bytes.to_vec() });
-        Ok(())
+        let (address, file) = (bytes.as_ptr() as usize, self.current);
+        let put = |bytes: &[u8]| {
+            assert!(offset.is_multiple_of(self.block as u64) && bytes.len().is_multiple_of(self.block), "whole blocks");
+            assert!(address.is_multiple_of(self.block) && !bytes.is_empty(), "aligned to the block");
+            self.disk.lock().unwrap().apply(Event::Write { file, offset, bytes: bytes.to_vec() });
+        };
+        match (self.hook)(Call::Write { address }) {
+            Some(Failure::ShortBlocks(count)) => {
+                put(&bytes[..bytes.len().min(count * self.block)]);
+                Err(failed(libc::EIO))
+            }
+            failure => unless(failure, || put(bytes)),
+        }
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        (self.before)(Call::Sync)?;
-        self.disk.lock().unwrap().apply(Event::Sync { file: self.current });
-        Ok(())
+        let file = self.current;
+        unless((self.hook)(Call::Sync), || self.disk.lock().unwrap().apply(Event::Sync { file }))
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
@@ -183,12 +228,14 @@ impl LogDevice for MemDevice {
     }
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
-        let disk = self.disk.lock().unwrap();
-        let bytes = &disk.files[&file];
-        let from = usize::try_from(offset).unwrap().min(bytes.len());
-        let len = into.len().min(bytes.len() - from);
-        into[..len].copy_from_slice(&bytes[from..from + len]);
-        Ok(len)
+        unless((self.hook)(Call::Read), || {
+            let disk = self.disk.lock().unwrap();
+            let bytes = &disk.files[&file];
+            let from = usize::try_from(offset).unwrap().min(bytes.len());
+            let len = into.len().min(bytes.len() - from);
+            into[..len].copy_from_slice(&bytes[from..from + len]);
+            len
+        })
     }
 
     fn describe(&self) -> String {
@@ -196,12 +243,11 @@ impl LogDevice for MemDevice {
     }
 }
 
-struct MemMaker(Arc<Mutex<Disk>>);
+struct MemMaker(Arc<Mutex<Disk>>, Hook);
 
 impl FileMaker for MemMaker {
     fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
-        self.0.lock().unwrap().apply(Event::Make { file, recycle });
-        Ok(())
+        unless((self.1)(Call::Make), || self.0.lock().unwrap().apply(Event::Make { file, recycle }))
     }
 }
 
@@ -232,12 +278,12 @@ pub(crate) fn committed(records: impl Iterator<Item = Record>) -> BTreeMap<u64, 
     let mut done: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for record in records {
         let session = (record.epoch, record.session);
-        match record.body {
-            Body::Redo(bytes) => {
+        match record.redo {
+            Some(bytes) => {
                 let whose = whose(&bytes).expect("only what was appended is read back");
                 open.entry(session).or_default().push(whose);
             }
-            Body::Commit => {
+            None => {
                 for (job, number) in open.remove(&session).unwrap_or_default() {
                     done.entry(job).or_default().push(number);
                 }

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Disk, Fate, MemDevice, committed, payload};
-use crate::log::device::fault::{DeviceCall, Failure, Fault, FaultDevice};
+use crate::common::{Call, Disk, Failure, Fate, MemDevice, committed, failing, payload};
 use crate::log::{CommitMode, DeviceError, Keep, LogConfig, LogError, LogWriter, RecoverError, recover};
 
 const BLOCK: usize = 512;
@@ -25,6 +24,13 @@ fn config() -> LogConfig {
 fn device(disk: &Arc<Mutex<Disk>>) -> Box<MemDevice> {
     Box::new(MemDevice::new(disk, BLOCK))
 }
+
+/// A device on which one call fails.
+fn failing_device(disk: &Arc<Mutex<Disk>>, call: Call, at: usize, failure: Failure) -> Box<MemDevice> {
+    Box::new(MemDevice::hooked(disk, BLOCK, failing(call, at, failure)))
+}
+
+const CALLS: [Call; 4] = [Call::Open { file: 0 }, Call::Write { address: 0 }, Call::Sync, Call::Make];
 
 /// Contents read back from a disk.
 fn there(disk: &Arc<Mutex<Disk>>) -> BTreeMap<u64, Vec<u64>> {
@@ -79,14 +85,13 @@ fn a_failure_in_any_call_is_reported_and_loses_nothing_durable() {
         Failure::Errno(libc::ENOSPC),
         Failure::ShortBlocks(1),
     ];
-    for call in [DeviceCall::Open, DeviceCall::Write, DeviceCall::Sync, DeviceCall::Make] {
+    for call in CALLS {
         // The first calls are the opening's own; see the next test.
         for at in [2, 3, 4, 5, 9, 14] {
             for failure in failures {
                 let case = format!("{call:?} {at} {failure:?}");
                 let disk = Arc::new(Mutex::new(Disk::new(16 * BLOCK)));
-                let failing = FaultDevice::new(device(&disk), vec![Fault { call, at, failure }]);
-                let (writer, _) = LogWriter::open(&config(), Box::new(failing)).unwrap();
+                let (writer, _) = LogWriter::open(&config(), failing_device(&disk, call, at, failure)).unwrap();
                 let ends = run(&writer, 0);
                 for (_, _, error) in &ends {
                     assert!(matches!(error, LogError::Stopped(_)), "{case}: {error}");
@@ -101,9 +106,8 @@ fn a_failure_in_any_call_is_reported_and_loses_nothing_durable() {
                     let found = there(&left);
                     holds(&found, &ends, &case);
                     // The log is opened again and runs until a second failure.
-                    let fault = Fault { call: DeviceCall::Sync, at: 12, failure: Failure::Errno(libc::EIO) };
-                    let again = FaultDevice::new(device(&left), vec![fault]);
-                    let (writer, recovered) = LogWriter::open(&config(), Box::new(again)).unwrap();
+                    let again = failing_device(&left, Call::Sync, 12, Failure::Errno(libc::EIO));
+                    let (writer, recovered) = LogWriter::open(&config(), again).unwrap();
                     assert_eq!(recovered.epoch, 1);
                     let more = run(&writer, 100);
                     drop(writer);
@@ -118,15 +122,14 @@ fn a_failure_in_any_call_is_reported_and_loses_nothing_durable() {
 #[test]
 fn a_failure_while_the_log_is_opened_is_that_of_the_opening() {
     let fresh = || Arc::new(Mutex::new(Disk::new(16 * BLOCK)));
-    for call in [DeviceCall::Open, DeviceCall::Write, DeviceCall::Sync, DeviceCall::Make] {
-        let fault = Fault { call, at: 0, failure: Failure::Errno(libc::ENOSPC) };
-        let error = LogWriter::open(&config(), Box::new(FaultDevice::new(device(&fresh()), vec![fault]))).err();
+    for call in CALLS {
+        let device = failing_device(&fresh(), call, 0, Failure::Errno(libc::ENOSPC));
+        let error = LogWriter::open(&config(), device).err();
         let error = error.unwrap_or_else(|| panic!("{call:?}"));
         assert!(matches!(&error, LogError::Stopped(cause) if matches!(**cause, DeviceError::Io { .. })), "{error}");
     }
     let disk = fresh();
     drop(LogWriter::open(&config(), device(&disk)).unwrap());
-    let fault = Fault { call: DeviceCall::Read, at: 0, failure: Failure::Errno(libc::EIO) };
-    let error = LogWriter::open(&config(), Box::new(FaultDevice::new(device(&disk), vec![fault]))).err();
+    let error = LogWriter::open(&config(), failing_device(&disk, Call::Read, 0, Failure::Errno(libc::EIO))).err();
     assert!(matches!(error, Some(LogError::Recover(RecoverError::Device(_)))), "{error:?}");
 }

@@ -4,7 +4,7 @@
 //! Only the process dies: the system and its caches live on. `recovery.rs` tests power loss.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use crate::log::{CommitMode, Keep, LogConfig, LogWriter, recover};
 const DIR: &str = "LOADLINE_LOGWRITER_KILL_DIR";
 /// Which life of the log this is.
 const LIFE: &str = "LOADLINE_LOGWRITER_KILL_LIFE";
+/// Begins a line of the child; what else it writes is the test harness's.
+const TOLD: &str = "durable";
 const JOBS: u64 = 4;
 const LOGS: u64 = 10;
 const LIVES: u64 = 20;
@@ -29,8 +31,7 @@ fn job_name(life: u64, job: u64) -> u64 {
     life * 1000 + job
 }
 
-/// Commits until killed. Each commit that is durable is told to the parent: job and number, 16
-/// bytes, in one write to the pipe.
+/// Commits until killed. Each commit that is durable is told to the parent: job and number, a line in one write to the pipe.
 fn child(dir: &Path, life: u64) -> ! {
     let config = LogConfig { buffer_bytes: 64 << 10, keep: Keep::All, ..LogConfig::default() };
     let (writer, _) = LogWriter::open(&config, Box::new(device(dir))).unwrap();
@@ -48,9 +49,8 @@ fn child(dir: &Path, life: u64) -> ! {
                         continue;
                     }
                     session.commit(CommitMode::Wait).unwrap();
-                    let told = [name.to_le_bytes(), number.to_le_bytes()].concat();
                     let mut out = std::io::stdout().lock();
-                    out.write_all(&told).unwrap();
+                    out.write_all(format!("{TOLD} {name} {number}\n").as_bytes()).unwrap();
                     out.flush().unwrap();
                 }
             });
@@ -59,8 +59,8 @@ fn child(dir: &Path, life: u64) -> ! {
     unreachable!("jobs go on until killed")
 }
 
-/// Runs a life and kills it after `delay`, which begins with its start or its first commits. What it was told is durable: for each job the highest
-/// number.
+/// Runs a life and kills it after `delay`, which begins with its start or its first commit. Returns the highest number of
+/// each job that is durable as it was told.
 fn live_and_die(dir: &Path, life: u64, after_commits: bool, delay: Duration) -> BTreeMap<u64, u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "kill::every_acknowledged_commit_outlives_200_kills", "--nocapture", "--test-threads=1"])
@@ -70,15 +70,21 @@ fn live_and_die(dir: &Path, life: u64, after_commits: bool, delay: Duration) -> 
         .stderr(Stdio::inherit())
         .spawn()
         .unwrap();
-    let mut out = child.stdout.take().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap());
     let (running, runs) = std::sync::mpsc::channel();
     let reading = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // More than the test harness says: some commits.
-        (&mut out).take(400).read_to_end(&mut bytes).unwrap();
-        let _ = running.send(());
-        out.read_to_end(&mut bytes).unwrap();
-        bytes
+        let mut told: BTreeMap<u64, u64> = BTreeMap::new();
+        // The last line may be cut off by the kill.
+        for line in out.split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8(line).unwrap();
+            let Some((_, both)) = line.split_once(TOLD) else { continue };
+            let numbers: Vec<u64> = both.split_whitespace().map(|number| number.parse().unwrap()).collect();
+            let [name, number] = numbers[..] else { continue };
+            assert!((job_name(life, 0)..job_name(life, JOBS)).contains(&name), "the pipe was read right: {line}");
+            assert!(told.insert(name, number).is_none_or(|before| before < number));
+            let _ = running.send(());
+        }
+        told
     });
     if after_commits {
         runs.recv_timeout(Duration::from_secs(60)).expect("the child commits");
@@ -87,20 +93,7 @@ fn live_and_die(dir: &Path, life: u64, after_commits: bool, delay: Duration) -> 
     assert!(child.try_wait().unwrap().is_none(), "the child ended by itself");
     child.kill().unwrap();
     child.wait().unwrap();
-    let bytes = reading.join().unwrap();
-    // The test harness says a line of its own first; what follows it is ours.
-    let start = bytes.windows(8).position(|eight| {
-        let name = u64::from_le_bytes(eight.try_into().unwrap());
-        (job_name(life, 0)..job_name(life, JOBS)).contains(&name)
-    });
-    let mut told = BTreeMap::new();
-    for pair in bytes[start.unwrap_or(bytes.len())..].chunks_exact(16) {
-        let number = |at: usize| u64::from_le_bytes(pair[at..at + 8].try_into().unwrap());
-        let before = told.insert(number(0), number(8));
-        assert!(before.is_none_or(|before| before < number(8)));
-        assert!((job_name(life, 0)..job_name(life, JOBS)).contains(&number(0)), "the pipe was read right");
-    }
-    told
+    reading.join().unwrap()
 }
 
 /// Kills all lives of a log and checks it after each. Returns the number of lives with a commit, and of commits.

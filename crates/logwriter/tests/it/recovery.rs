@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::common::{Disk, Event, Fate, MemDevice, config, payload};
 use crate::log;
-use crate::log::{Body, CommitMode, Keep, LogConfig, LogWriter, Lsn, recover};
+use crate::log::{CommitMode, Keep, LogConfig, LogWriter, Lsn, Record, recover};
 use proptest::prelude::*;
 
 const BLOCK: usize = 512;
@@ -25,33 +25,16 @@ fn step() -> impl Strategy<Value = Step> {
     (0..3_usize, len, commit).prop_map(|(session, len, commit)| Step { session, len, commit })
 }
 
-/// Expected contents of a log: an entry for each record, in its order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    lsn: Lsn,
-    epoch: u32,
-    session: u32,
-    redo: Option<Vec<u8>>,
-}
-
-fn read(disk: &Disk) -> (Vec<Entry>, log::Recovered) {
+fn read(disk: &Disk) -> (Vec<Record>, log::Recovered) {
     let device = MemDevice::new(&Arc::new(Mutex::new(disk.clone())), BLOCK);
     let mut records = recover(&device).unwrap();
-    let mut entries = Vec::new();
-    for record in &mut records {
-        let record = record.unwrap();
-        let redo = match record.body {
-            Body::Redo(bytes) => Some(bytes),
-            Body::Commit => None,
-        };
-        entries.push(Entry { lsn: record.lsn, epoch: record.epoch, session: record.session, redo });
-    }
+    let entries = records.by_ref().map(|record| record.unwrap()).collect();
     (entries, records.so_far())
 }
 
 /// Runs a log on `disk` until the steps are done, without closing it. What it appended is added to
 /// `model`; the disk's events say when how much of that was reported durable.
-fn live(disk: &Arc<Mutex<Disk>>, config: &LogConfig, steps: &[Step], model: &mut Vec<Entry>) {
+fn live(disk: &Arc<Mutex<Disk>>, config: &LogConfig, steps: &[Step], model: &mut Vec<Record>) {
     let (writer, recovered) = LogWriter::open(config, Box::new(MemDevice::new(disk, BLOCK))).unwrap();
     let epoch = recovered.epoch + 1;
     let mut sessions: Vec<_> = (0..3).map(|_| writer.session().unwrap()).collect();
@@ -61,11 +44,11 @@ fn live(disk: &Arc<Mutex<Disk>>, config: &LogConfig, steps: &[Step], model: &mut
         let id = step.session as u32 + 2;
         let bytes = payload(u64::from(epoch), number as u64, step.len);
         let lsn = session.append(&bytes).unwrap();
-        model.push(Entry { lsn, epoch, session: id, redo: Some(bytes) });
+        model.push(Record { lsn, epoch, session: id, redo: Some(bytes) });
         if let Some(mode) = step.commit {
             session.commit(mode).unwrap();
             // Its position is known when it is read back.
-            model.push(Entry { lsn: Lsn(0), epoch, session: id, redo: None });
+            model.push(Record { lsn: Lsn(0), epoch, session: id, redo: None });
             if mode == CommitMode::Wait {
                 disk.lock().unwrap().apply(Event::Ack { records: model.len() });
             }
@@ -76,16 +59,16 @@ fn live(disk: &Arc<Mutex<Disk>>, config: &LogConfig, steps: &[Step], model: &mut
     drop(writer);
 }
 
-fn same(read: &Entry, model: &Entry) -> bool {
+fn same(read: &Record, model: &Record) -> bool {
     let lsn = read.lsn == model.lsn || model.redo.is_none();
     lsn && (read.epoch, read.session, &read.redo) == (model.epoch, model.session, &model.redo)
 }
 
 /// Where in `model` what was read lies: it must be a run of it without holes.
 fn check(
-    read: &[Entry],
+    read: &[Record],
     recovered: log::Recovered,
-    model: &[Entry],
+    model: &[Record],
     acked: usize,
     cut: usize,
 ) -> Result<usize, TestCaseError> {
@@ -188,7 +171,7 @@ proptest! {
         lost in 0..70_u64,
     ) {
         let mut disk = Disk::new(file_blocks * BLOCK);
-        let mut model: Vec<Entry> = Vec::new();
+        let mut model: Vec<Record> = Vec::new();
         for (steps, cut, seed) in lives {
             let base = disk.clone();
             let running = Arc::new(Mutex::new(disk));

@@ -1,6 +1,6 @@
 //! The probe of one directory: removes leftovers, fills the file, measures all slices, makes the rows.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use loadline_model::format::bytes;
@@ -58,7 +58,9 @@ pub fn probe(
         notes.push(text);
     };
     if dir.is_dir() {
-        cleaned(dir)?.into_iter().for_each(|text| note(watch, text));
+        for path in clean_leftovers(dir)? {
+            note(watch, format!("removed {}: a killed probe left it", path.display()));
+        }
     }
     let mut session = ProbeSession::open(dir, options, stop)?;
     watch(Event::Needs { needed: session.needed_bytes, free: session.facts.storage.free_bytes });
@@ -113,14 +115,6 @@ pub fn probe(
         absent,
         log_writer: Vec::new(),
     })
-}
-
-/// Removes what killed probes left in `dir`. Returns what was removed and kept, in words.
-fn cleaned(dir: &Path) -> Result<Vec<String>, ProbeError> {
-    let leftovers = clean_leftovers(dir)?;
-    let removed = leftovers.removed.iter().map(|path| format!("removed {}: a killed probe left it", path.display()));
-    let kept = |(path, why): &(PathBuf, String)| format!("kept {}, which a probe made: {why}", path.display());
-    Ok(removed.chain(leftovers.kept.iter().map(kept)).collect())
 }
 
 /// Measures all points in so many rounds, each in slices of so many seconds.

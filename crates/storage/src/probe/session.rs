@@ -17,7 +17,7 @@ use crate::probe::error::ProbeError;
 use crate::probe::options::{ProbeOptions, SMALLEST_FILE};
 use crate::probe::plan::Point;
 use crate::probe::queue::{Offsets, Slice, SliceError, Transfer};
-use crate::probe::sync::{SyncWrites, WriteAt, Writer};
+use crate::probe::sync::{SyncWrites, WriteAt};
 use crate::probe::tally::Tally;
 use crate::probe::testfile::TestFile;
 use crate::probe::{persist, plan};
@@ -43,7 +43,8 @@ pub struct ProbeSession<S> {
     engine: Engine,
     poll: bool,
     engine_reason: Option<String>,
-    writer: Writer,
+    /// Of durable writes; `None`: system calls.
+    ring: Option<SyncRing>,
     data: Data,
     random: Offsets,
     reading: Offsets,
@@ -65,15 +66,10 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     /// Invalid options, not a directory, read-only, no space, no permission.
     pub fn open(dir: &Path, options: &ProbeOptions, stop: S) -> Result<ProbeSession<S>, ProbeError> {
         options.check()?;
-        let metadata = std::fs::metadata(dir).map_err(|cause| DeviceError::Io {
-            step: Step::Read,
-            path: dir.to_owned(),
-            cause,
-        })?;
-        if !metadata.is_dir() {
+        let facts = StorageFacts::read(dir)?;
+        if !dir.is_dir() {
             return Err(ProbeError::NotADirectory(dir.to_owned()));
         }
-        let facts = StorageFacts::read(dir)?;
         if facts.read_only {
             return Err(ProbeError::ReadOnly(dir.to_owned()));
         }
@@ -96,13 +92,9 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         } else {
             Err(format!("{} is neither mounted with -o dax nor a tmpfs (the stand-in)", facts.storage.filesystem))
         };
-        let writer = match engine {
-            Engine::IoUring => Writer::Ring(Box::new(SyncRing::new().map_err(|cause| DeviceError::Io {
-                step: Step::Ring,
-                path: dir.to_owned(),
-                cause,
-            })?)),
-            Engine::Threads => Writer::Calls,
+        let ring = match engine {
+            Engine::IoUring => Some(SyncRing::new().map_err(|cause| DeviceError::io(Step::Ring, dir, cause))?),
+            Engine::Threads => None,
         };
         Ok(ProbeSession {
             dir: dir.to_owned(),
@@ -112,7 +104,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             engine,
             poll: false,
             engine_reason,
-            writer,
+            ring,
             data: Data::new(options.seed, options.compressibility, options.dedup),
             random: Offsets::Random(Random::new(options.seed ^ 0x7265_6164)),
             reading: Offsets::Sequential(AtomicU64::new(0)),
@@ -172,7 +164,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     pub fn duplicates(&self) -> Result<f64, ProbeError> {
         let mut blocks = IdenticalBlocks::default();
         let read = blocks.add(&self.file.plain, self.file_bytes.min(HASHED_BYTES));
-        read.map_err(|cause| DeviceError::Io { step: Step::Read, path: self.dir.clone(), cause })?;
+        read.map_err(|cause| DeviceError::io(Step::Read, &self.dir, cause))?;
         Ok(blocks.share().unwrap_or(0.0))
     }
 
@@ -187,9 +179,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         match preallocate(&self.file.plain, self.file_bytes) {
             // Filesystems that cannot preallocate allocate on write.
             Err(e) if e.raw_os_error() == Some(nix::libc::EOPNOTSUPP) => {}
-            result => {
-                result.map_err(|cause| DeviceError::Io { step: Step::Preallocate, path: self.dir.clone(), cause })?
-            }
+            result => result.map_err(|cause| DeviceError::io(Step::Preallocate, &self.dir, cause))?,
         }
         let mut buffer = AlignedBuf::new(MIB as usize)?;
         self.data.fill(&mut buffer);
@@ -321,7 +311,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         if files.direct && !direct {
             set_direct(file, false)?;
         }
-        let result = writes.slice(&mut self.writer, place, &mut self.data, slice, tally);
+        let result = writes.slice(self.ring.as_mut(), place, &mut self.data, slice, tally);
         if files.direct && !direct {
             set_direct(file, true)?;
         }

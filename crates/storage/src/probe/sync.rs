@@ -13,13 +13,6 @@ use crate::probe::queue::{Slice, SliceError};
 use crate::probe::tally::Tally;
 
 #[derive(Debug)]
-pub(crate) enum Writer {
-    /// io_uring: the write with a linked fdatasync.
-    Ring(Box<SyncRing>),
-    Calls,
-}
-
-#[derive(Debug)]
 pub(crate) enum WriteAt<'a> {
     /// The next block of a file of `bytes` bytes, wrapping around.
     Preallocated { next: &'a mut u64, bytes: u64 },
@@ -42,7 +35,7 @@ impl SyncWrites<'_> {
     /// file is not counted.
     pub(crate) fn slice(
         &self,
-        writer: &mut Writer,
+        mut ring: Option<&mut SyncRing>,
         mut place: WriteAt<'_>,
         data: &mut Data,
         slice: Slice,
@@ -80,7 +73,7 @@ impl SyncWrites<'_> {
             };
             data.stamp(&mut buffer);
             let before = now_ns();
-            self.write(writer, &buffer, offset)?;
+            self.write(ring.as_deref_mut(), &buffer, offset)?;
             let now = now_ns();
             if opened > 0 {
                 tally.latencies.record(now - before);
@@ -98,11 +91,11 @@ impl SyncWrites<'_> {
     }
 
     #[inline]
-    fn write(&self, writer: &mut Writer, bytes: &[u8], offset: u64) -> Result<(), SliceError> {
-        let result = match (writer, self.fdatasync) {
-            (Writer::Ring(ring), true) => ring.write_sync(self.file, self.dir, bytes, offset),
-            (Writer::Ring(ring), false) => ring.write(self.file, self.dir, bytes, offset),
-            (Writer::Calls, fdatasync) => {
+    fn write(&self, ring: Option<&mut SyncRing>, bytes: &[u8], offset: u64) -> Result<(), SliceError> {
+        let result = match (ring, self.fdatasync) {
+            (Some(ring), true) => ring.write_sync(self.file, self.dir, bytes, offset),
+            (Some(ring), false) => ring.write(self.file, self.dir, bytes, offset),
+            (None, fdatasync) => {
                 self.file.write_all_at(bytes, offset)?;
                 if fdatasync {
                     self.file.sync_data()?;

@@ -47,7 +47,7 @@ impl TestFile {
         };
         let name = Name(path);
         // Held while the file is open: shows others that the owner is alive.
-        plain.lock().map_err(|cause| DeviceError::Io { step: Step::Open, path: name.0.clone(), cause })?;
+        plain.lock().map_err(|cause| DeviceError::io(Step::Open, &name.0, cause))?;
         let dsync = open_file(&name.0, Access { direct, dsync: true, ..Access::default() })?;
         let alignment = direct_alignment(&plain).map_or(block.unwrap_or(4096), |a| a.offset);
         drop(name);

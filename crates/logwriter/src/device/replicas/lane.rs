@@ -95,8 +95,8 @@ pub(crate) struct LaneState {
 pub(crate) struct State {
     pub(crate) lanes: Vec<LaneState>,
     closing: bool,
-    /// Another rule that the set must adopt, and its text for people.
-    pub(crate) wanted: Option<(Rule, &'static str)>,
+    /// Another rule that the set must adopt.
+    pub(crate) wanted: Option<Rule>,
 }
 
 impl State {

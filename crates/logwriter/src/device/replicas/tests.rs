@@ -5,9 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::fault::{DeviceCall, Failure, Fault, FaultDevice};
 use crate::device::testing::{Disk, TinyLog, recover};
-use crate::device::{Durable, open_flash_log, open_mirror};
 
 const BLOCK: usize = 512;
 const FILE: u64 = 16 * 512;
@@ -22,13 +20,12 @@ fn members(disks: &[Disk]) -> Vec<Member> {
     disks.iter().enumerate().map(member).collect()
 }
 
-fn mirror(disks: &[Disk], durable: Durable) -> TinyLog<Replicas> {
-    TinyLog::open(open_mirror(members(disks), durable).unwrap()).unwrap()
+fn open(disks: &[Disk], rule: Rule) -> Result<Replicas, DeviceError> {
+    Replicas::open("mirror", rule, members(disks))
 }
 
-fn flash(disks: &[Disk]) -> TinyLog<Replicas> {
-    let members = <[Member; 2]>::try_from(members(disks)).ok().unwrap();
-    TinyLog::open(open_flash_log(members).unwrap()).unwrap()
+fn mirror(disks: &[Disk], rule: Rule) -> TinyLog<Replicas> {
+    TinyLog::open(open(disks, rule).unwrap()).unwrap()
 }
 
 fn refused<T>(result: Result<T, DeviceError>, words: &[&str]) {
@@ -39,7 +36,7 @@ fn refused<T>(result: Result<T, DeviceError>, words: &[&str]) {
 #[test]
 fn a_mirror_writes_the_same_to_all_over_many_files() {
     let disks = disks(3);
-    let mut log = mirror(&disks, Durable::All);
+    let mut log = mirror(&disks, Rule::All);
     log.commits(100);
     let watch = log.device.watch();
     assert_eq!(watch.members().iter().map(|m| m.bytes).collect::<Vec<_>>(), [100 * BLOCK as u64; 3]);
@@ -54,7 +51,7 @@ fn a_mirror_writes_the_same_to_all_over_many_files() {
 fn a_mirror_lost_in_mid_run_stops_the_log_and_nothing_acknowledged_is_missing() {
     for fault in [Disk::fail_writes_after, Disk::fail_syncs_after] {
         let disks = disks(2);
-        let mut log = mirror(&disks, Durable::All);
+        let mut log = mirror(&disks, Rule::All);
         log.commits(20);
         fault(&disks[1], 0);
         refused(log.commit(), &["mirror: 1 of 2 members left, 2 needed", "member-1", "Repair the one that failed"]);
@@ -70,7 +67,7 @@ fn a_mirror_lost_in_mid_run_stops_the_log_and_nothing_acknowledged_is_missing() 
 fn a_quorum_does_not_wait_for_a_slow_mirror_and_it_catches_up() {
     let disks = disks(3);
     disks[2].hold();
-    let mut log = mirror(&disks, Durable::Quorum(2));
+    let mut log = mirror(&disks, Rule::Quorum(2));
     log.commits(60);
     let members = log.device.watch().members();
     assert!(members[2].behind_bytes > 0 && members[2].dropped.is_none(), "{members:?}");
@@ -85,7 +82,7 @@ fn a_quorum_does_not_wait_for_a_slow_mirror_and_it_catches_up() {
 fn what_waits_for_a_slow_member_is_bounded() {
     let disks = disks(2);
     disks[0].slow_down(Duration::from_millis(5));
-    let mut log = mirror(&disks, Durable::Quorum(1));
+    let mut log = mirror(&disks, Rule::Quorum(1));
     log.device.backlog_bytes = 4 * BLOCK;
     for _ in 0..40 {
         log.commit().unwrap();
@@ -96,7 +93,7 @@ fn what_waits_for_a_slow_member_is_bounded() {
 #[test]
 fn a_quorum_goes_on_without_one_and_stops_without_two() {
     let disks = disks(3);
-    let mut log = mirror(&disks, Durable::Quorum(2));
+    let mut log = mirror(&disks, Rule::Quorum(2));
     log.commits(10);
     disks[1].fail_syncs_after(0);
     log.commits(10);
@@ -117,7 +114,7 @@ fn a_quorum_goes_on_without_one_and_stops_without_two() {
 fn when_the_faster_half_dies_the_slower_one_has_all_before_the_log_goes_on() {
     let disks = disks(2);
     disks[0].hold();
-    let mut log = flash(&disks);
+    let mut log = mirror(&disks, Rule::Quorum(1));
     log.commits(20);
     disks[1].fail_writes_after(0);
     let watch = log.device.watch();
@@ -140,26 +137,22 @@ fn when_the_faster_half_dies_the_slower_one_has_all_before_the_log_goes_on() {
 #[test]
 fn members_that_do_not_belong_together_are_refused() {
     let used = disks(2);
-    mirror(&used, Durable::All).commits(3);
-    refused(open_mirror(members(&used), Durable::All), &["take member-0", "log files already", "empty directory"]);
-    refused(open_mirror(members(&disks(1)), Durable::All), &["two or three"]);
-    refused(open_mirror(members(&disks(2)), Durable::Quorum(3)), &["it has 2 members"]);
+    mirror(&used, Rule::All).commits(3);
+    refused(open(&used, Rule::All), &["take member-0", "log files already", "empty directory"]);
     let sizes = [Disk::new(BLOCK, FILE), Disk::new(BLOCK, 2 * FILE)];
-    refused(open_mirror(members(&sizes), Durable::All), &["one file size"]);
+    refused(open(&sizes, Rule::All), &["one file size"]);
 }
 
 #[test]
 fn a_member_whose_files_cannot_be_made_drops_out() {
-    for durable in [Durable::Quorum(1), Durable::All] {
+    for rule in [Rule::Quorum(1), Rule::All] {
         let disks = disks(2);
-        let mut members = members(&disks);
-        let full = Fault { call: DeviceCall::Make, at: 0, failure: Failure::Errno(libc::ENOSPC) };
-        members[1].device = Box::new(FaultDevice::new(disks[1].device(), vec![full]));
-        let mut set = open_mirror(members, durable).unwrap();
+        disks[1].fill_up();
+        let mut set = open(&disks, rule).unwrap();
         let mut maker = set.file_maker();
         maker.make(0, None).unwrap();
         let result = set.open_file(0).and_then(|()| set.sync());
-        assert_eq!(result.is_ok(), durable != Durable::All, "{result:?}");
+        assert_eq!(result.is_ok(), rule != Rule::All, "{result:?}");
         assert_eq!(set.watch().dropped(), 1);
         assert!(set.watch().members()[1].dropped.as_ref().unwrap().contains("No space left"));
     }
@@ -177,8 +170,8 @@ proptest! {
         faults in prop::collection::vec((1_u64..12, 0_usize..4, 0_u64..8, any::<bool>()), 1..6),
     ) {
         let disks = disks(members);
-        let durable = if rule == 0 { Durable::All } else { Durable::Quorum(rule.min(members)) };
-        let mut log = mirror(&disks, durable);
+        let rule = if rule == 0 { Rule::All } else { Rule::Quorum(rule.min(members)) };
+        let mut log = mirror(&disks, rule);
         'lives: for (count, victim, after, slow) in faults {
             if victim < members {
                 match slow {
@@ -194,10 +187,7 @@ proptest! {
         }
         // Power cut now, before the slower members have caught up. `next` is the number of acknowledged commits.
         let have = disks.iter().filter(|disk| disk.kept() >= log.next).count();
-        let wanted = match durable {
-            Durable::All => members,
-            Durable::Quorum(n) => n,
-        };
+        let wanted = if let Rule::Quorum(n) = rule { n } else { members };
         prop_assert!(have >= wanted, "{have} of {members} have {} commits", log.next);
     }
 }

@@ -29,8 +29,8 @@ impl Watch {
         self.0.lock().lanes.iter().map(member).collect()
     }
 
-    /// Asks the set to adopt another rule, with its text for people, before its next write.
-    pub(crate) fn set_rule(&self, rule: (Rule, &'static str)) {
+    /// Asks the set to adopt another rule before its next write.
+    pub(crate) fn set_rule(&self, rule: Rule) {
         self.0.lock().wanted = Some(rule);
     }
 

@@ -1,8 +1,8 @@
-//! The wire format between a log and its standby.
+//! The wire format between a log and its standby, which are of one process.
 //!
 //! ```text
-//! 0      4        6     7      8       12       20       28    32
-//! magic  version  kind  flags  length  number   offset   crc   body of that length
+//! 0      4     5      6       10      18      26   30
+//! magic  kind  flags  length  number  offset  crc  body of that length
 //! ```
 //!
 //! Little-endian. The checksum (CRC-32) covers the header before it and the body.
@@ -10,8 +10,7 @@
 use std::io::{self, Read, Write};
 
 const MAGIC: u32 = 0x4253_4c4c;
-const VERSION: u16 = 1;
-const HEADER: usize = 32;
+const HEADER: usize = 30;
 /// The longest body, bytes.
 const MAX_BODY: usize = 64 << 20;
 
@@ -57,7 +56,7 @@ pub(super) struct Head {
     pub(super) length: usize,
     pub(super) number: u64,
     pub(super) offset: u64,
-    sum: u32,
+    pub(super) sum: u32,
 }
 
 impl Head {
@@ -65,32 +64,19 @@ impl Head {
         Head { kind, flags: 0, length: 0, number: 0, offset: 0, sum: 0 }
     }
 
-    pub(super) fn number(self, number: u64) -> Head {
-        Head { number, ..self }
-    }
-
-    pub(super) fn offset(self, offset: u64) -> Head {
-        Head { offset, ..self }
-    }
-
-    pub(super) fn flags(self, flags: u8) -> Head {
-        Head { flags, ..self }
-    }
-
     fn encode(&self, body: &[u8]) -> [u8; HEADER] {
         let mut out = [0; HEADER];
         out[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        out[4..6].copy_from_slice(&VERSION.to_le_bytes());
-        out[6] = self.kind as u8;
-        out[7] = self.flags;
+        out[4] = self.kind as u8;
+        out[5] = self.flags;
         // At most `MAX_BODY`: `send` checks it.
-        out[8..12].copy_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out[12..20].copy_from_slice(&self.number.to_le_bytes());
-        out[20..28].copy_from_slice(&self.offset.to_le_bytes());
+        out[6..10].copy_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out[10..18].copy_from_slice(&self.number.to_le_bytes());
+        out[18..26].copy_from_slice(&self.offset.to_le_bytes());
         let mut sum = crc32fast::Hasher::new();
-        sum.update(&out[..28]);
+        sum.update(&out[..26]);
         sum.update(body);
-        out[28..].copy_from_slice(&sum.finalize().to_le_bytes());
+        out[26..].copy_from_slice(&sum.finalize().to_le_bytes());
         out
     }
 
@@ -104,20 +90,16 @@ impl Head {
         if u32_at(0) != MAGIC {
             return bad("this is not the protocol of loadline's log standby".to_owned());
         }
-        let version = u16::from_le_bytes([bytes[4], bytes[5]]);
-        if version != VERSION {
-            return bad(format!("the other side uses version {version} of the protocol, this side {VERSION}"));
-        }
-        let Some(kind) = Kind::from_code(bytes[6]) else { return bad(format!("unknown frame kind {}", bytes[6])) };
-        let length = u32_at(8) as usize;
+        let Some(kind) = Kind::from_code(bytes[4]) else { return bad(format!("unknown frame kind {}", bytes[4])) };
+        let length = u32_at(6) as usize;
         if length > MAX_BODY {
             return bad(format!("a frame of {length} bytes; the limit is {MAX_BODY}"));
         }
-        Ok(Head { kind, flags: bytes[7], length, number: u64_at(12), offset: u64_at(20), sum: u32_at(28) })
+        Ok(Head { kind, flags: bytes[5], length, number: u64_at(10), offset: u64_at(18), sum: u32_at(26) })
     }
 
     pub(super) fn check(&self, body: &[u8]) -> io::Result<()> {
-        if self.encode(body)[28..] == self.sum.to_le_bytes() {
+        if self.encode(body)[26..] == self.sum.to_le_bytes() {
             return Ok(());
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "a frame was damaged in transit: its checksum is wrong"))
@@ -150,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_frame_reads_back_and_any_changed_bit_is_detected() {
-        let head = Head::new(Kind::WriteSync).number(7).offset(4096).flags(ON_RECEIPT);
+        let head = Head { number: 7, offset: 4096, flags: ON_RECEIPT, ..Head::new(Kind::WriteSync) };
         let mut wire = Vec::new();
         head.send(b"blocks", &mut Vec::new(), &mut wire).unwrap();
         let read = |wire: &[u8]| {
@@ -168,7 +150,7 @@ mod tests {
             assert!(read(&wire[..at]).is_err(), "cut at {at}");
         }
         let mut long = wire.clone();
-        long[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
+        long[6..10].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(read(&long).unwrap_err().to_string().contains("the limit is"));
     }
 }

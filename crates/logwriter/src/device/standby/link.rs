@@ -1,16 +1,16 @@
 //! The log's side of a standby: a log device that works over a connection.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::frame::{Head, Kind, ON_RECEIPT};
-use super::stream::Stream;
-use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice};
+use super::stream::connect;
+use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice, Rule};
 
 struct Connection {
-    stream: Stream,
+    stream: UnixStream,
     address: String,
     memory: Vec<u8>,
     /// Set after an error: a later answer could belong to an earlier request.
@@ -19,7 +19,7 @@ struct Connection {
 
 impl Connection {
     fn open(address: &str, timeout: Duration) -> Result<(Self, Vec<u8>), DeviceError> {
-        let stream = Stream::connect(address, timeout).map_err(|source| unreachable(address, source))?;
+        let stream = connect(address, timeout).map_err(|source| unreachable(address, source))?;
         let mut connection = Connection { stream, address: address.to_owned(), memory: Vec::new(), broken: None };
         let greeting = connection.ask(Head::new(Kind::Hello), &[])?;
         Ok((connection, greeting))
@@ -79,36 +79,33 @@ fn unreachable(address: &str, source: io::Error) -> DeviceError {
     }
 }
 
-type SharedConnection = Arc<Mutex<Connection>>;
-
-fn lock(shared: &SharedConnection) -> MutexGuard<'_, Connection> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     // If a panic left a frame incomplete, the checksum shows it.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The standby's log as a log device.
 pub(super) struct Link {
-    connection: SharedConnection,
+    connection: Mutex<Connection>,
     timeout: Duration,
-    /// Whether a sync is answered when the standby has the blocks in memory.
-    on_receipt: Arc<AtomicBool>,
+    rule: Arc<Mutex<Rule>>,
     block_bytes: usize,
     file_bytes: u64,
     described: String,
 }
 
 impl Link {
-    /// Connects to the standby at `address`. While `on_receipt` is set, a sync is answered when the standby has the
+    /// Connects to the standby at `address`. While the rule is [`Rule::Received`], a sync is answered when the standby has the
     /// blocks in memory.
-    pub(super) fn connect(address: &str, timeout: Duration, on_receipt: &Arc<AtomicBool>) -> Result<Link, DeviceError> {
+    pub(super) fn connect(address: &str, timeout: Duration, rule: &Arc<Mutex<Rule>>) -> Result<Link, DeviceError> {
         let (connection, greeting) = Connection::open(address, timeout)?;
         let wrong = || unreachable(address, io::Error::new(io::ErrorKind::InvalidData, "its greeting is too short"));
         let (block, rest) = greeting.split_first_chunk().ok_or_else(wrong)?;
         let (file, text) = rest.split_first_chunk().ok_or_else(wrong)?;
         Ok(Link {
-            connection: Arc::new(Mutex::new(connection)),
+            connection: Mutex::new(connection),
             timeout,
-            on_receipt: Arc::clone(on_receipt),
+            rule: Arc::clone(rule),
             block_bytes: u32::from_le_bytes(*block) as usize,
             file_bytes: u64::from_le_bytes(*file),
             described: format!("standby at {address}: {}", String::from_utf8_lossy(text)),
@@ -116,7 +113,7 @@ impl Link {
     }
 
     fn flags(&self) -> u8 {
-        if self.on_receipt.load(Ordering::SeqCst) { ON_RECEIPT } else { 0 }
+        if *lock(&self.rule) == Rule::Received { ON_RECEIPT } else { 0 }
     }
 }
 
@@ -135,15 +132,15 @@ impl LogDevice for Link {
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        lock(&self.connection).ask(Head::new(Kind::Open).number(file), &[]).map(|_| ())
+        lock(&self.connection).ask(Head { number: file, ..Head::new(Kind::Open) }, &[]).map(|_| ())
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        lock(&self.connection).send(Head::new(Kind::Write).offset(offset), blocks)
+        lock(&self.connection).send(Head { offset, ..Head::new(Kind::Write) }, blocks)
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        lock(&self.connection).ask(Head::new(Kind::Sync).flags(self.flags()), &[]).map(drop)
+        lock(&self.connection).ask(Head { flags: self.flags(), ..Head::new(Kind::Sync) }, &[]).map(drop)
     }
 
     fn write_and_sync(
@@ -153,7 +150,7 @@ impl LogDevice for Link {
         now: &dyn Fn() -> u64,
     ) -> Result<DeviceTimes, DeviceError> {
         let begun = now();
-        lock(&self.connection).ask(Head::new(Kind::WriteSync).offset(offset).flags(self.flags()), blocks)?;
+        lock(&self.connection).ask(Head { offset, flags: self.flags(), ..Head::new(Kind::WriteSync) }, blocks)?;
         Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
     }
 
@@ -196,6 +193,6 @@ impl FileMaker for RemoteMaker {
             }
         };
         let body = recycle.map(u64::to_le_bytes);
-        connection.ask(Head::new(Kind::Make).number(file), body.as_ref().map_or(&[], |b| b)).map(|_| ())
+        connection.ask(Head { number: file, ..Head::new(Kind::Make) }, body.as_ref().map_or(&[], |b| b)).map(|_| ())
     }
 }

@@ -1,6 +1,8 @@
 //! The standby's side: receives blocks from the network and writes them to its own log device.
 
-use std::io;
+use std::io::{self, Read as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::frame::{Head, Kind, ON_RECEIPT};
-use super::stream::{Listener, Stream};
+use super::stream::{Listener, connect};
 use crate::device::replicas::{BACKLOG_BYTES, Blocks, Board, Lane, Op, Pool, close};
 use crate::device::{DeviceError, FileMaker, LogDevice};
 
@@ -28,7 +30,7 @@ struct Standby {
     stopping: AtomicBool,
     ticket: AtomicU64,
     /// Open connections by number, to be closed at the end.
-    connections: Mutex<Vec<(u64, Stream)>>,
+    connections: Mutex<Vec<(u64, UnixStream)>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -99,7 +101,7 @@ impl Drop for Receiver {
     fn drop(&mut self) {
         self.standby.stopping.store(true, Ordering::SeqCst);
         // Wakes the listener.
-        let _ = Stream::connect(&self.address, Duration::from_secs(10));
+        let _ = connect(&self.address, Duration::from_secs(10));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -133,7 +135,7 @@ fn accept(listener: &Listener, standby: &Arc<Standby>) {
         }
     }
     for (_, stream) in lock(&standby.connections).iter() {
-        stream.close();
+        let _ = stream.shutdown(Shutdown::Both);
     }
     for thread in threads {
         let _ = thread.join();
@@ -141,19 +143,18 @@ fn accept(listener: &Listener, standby: &Arc<Standby>) {
 }
 
 /// Serves one connection until it ends or something is wrong with it.
-fn serve(standby: &Standby, mut stream: Stream) {
+fn serve(standby: &Standby, mut stream: UnixStream) {
     let mut memory = Vec::new();
-    let _ = stream.send_at_once();
     if let Err(e) = talk(standby, &mut stream, &mut memory)
         && e.kind() != io::ErrorKind::UnexpectedEof
     {
         // Best effort: the other side may be gone.
         let _ = Head::new(Kind::Failed).send(e.to_string().as_bytes(), &mut memory, &mut stream);
     }
-    stream.close();
+    let _ = stream.shutdown(Shutdown::Both);
 }
 
-fn talk(standby: &Standby, stream: &mut Stream, memory: &mut Vec<u8>) -> io::Result<()> {
+fn talk(standby: &Standby, stream: &mut UnixStream, memory: &mut Vec<u8>) -> io::Result<()> {
     let hello = Head::receive(stream)?;
     hello.body(stream)?;
     if hello.kind != Kind::Hello {
@@ -166,7 +167,7 @@ fn talk(standby: &Standby, stream: &mut Stream, memory: &mut Vec<u8>) -> io::Res
         let answer = match head.kind {
             Kind::Write | Kind::WriteSync => {
                 let blocks = pool.blocks(head.length, |to| {
-                    io::Read::read_exact(stream, to)?;
+                    stream.read_exact(to)?;
                     head.check(to).map_err(FillError)
                 });
                 standby.put(&head, Some(blocks.map_err(|FillError(e)| e)?))?;
