@@ -30,15 +30,15 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
         across_drivers: args.across_drivers,
         unequal: args.unequal,
     };
-    let compared = Compared::new(&runs, terms, run::width()).map_err(|e| Failure::usage(e.to_string()))?;
+    let compared = Compared::new(&runs, terms).map_err(|e| Failure::usage(e.to_string()))?;
     warn(&runs);
     // Workloads of the plans that the server refused have no row.
     let refused = runs.iter().flat_map(|run| run.manifest.plan.refused());
     let mut not_judged: Vec<String> = refused.map(|skipped| format!("{}: {}", skipped.code, skipped.reason)).collect();
-    let text = if args.verdicts.format == Format::Csv { compared.csv() } else { compared.text().to_owned() };
+    let text = if args.verdicts.format == Format::Csv { compared.csv() } else { compared.text(run::width()) };
     output::write(&args.verdicts.output, text.as_bytes())?;
     let Some(share) = args.fail_if_slower else {
-        if compared.counts()[0] == 0 && !compared.has_curves() {
+        if compared.counts()[0] == 0 && !compared.has_curves {
             output::say("nothing was compared: the reasons are in the table");
         }
         return Ok(0);

@@ -367,13 +367,13 @@ fn show_figures(data: &Result<(StoredRun, RunData), Failure>, outcome: &StudyOut
             return Ok(Shown { answered: false, holds: true });
         }
     };
-    if let Some(arms) = Compared::of_arms(data, width()) {
-        output::stdout(arms.text().as_bytes())?;
-        return Ok(Shown { answered: arms.counts()[2] == 0 && !arms.has_curves(), holds: true });
+    if let Some(arms) = Compared::of_arms(data) {
+        output::stdout(arms.text(width()).as_bytes())?;
+        return Ok(Shown { answered: arms.counts()[2] == 0 && !arms.has_curves, holds: true });
     }
-    if let Some(costs) = Costs::from_run(data, width()) {
-        output::stdout(costs.text.as_bytes())?;
-        return Ok(Shown { answered: false, holds: costs.holds });
+    if let Some(costs) = Costs::from_run(data) {
+        output::stdout(costs.text(width()).as_bytes())?;
+        return Ok(Shown { answered: false, holds: costs.holds() });
     }
     output::stdout(end_page(data, terminal_width()).as_bytes())?;
     if !outcome.records.is_empty() {

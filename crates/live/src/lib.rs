@@ -7,7 +7,6 @@
 
 pub mod metrics;
 pub mod now;
-mod plain;
 pub mod screen;
 pub mod serve;
 mod terminal;

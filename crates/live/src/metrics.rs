@@ -20,7 +20,6 @@ const ALL: &str = include_str!("metrics.txt");
 /// Suffixes of metrics that have a unit.
 const UNITS: [&str; 2] = ["seconds", "ratio"];
 
-/// Labels of a sample, in order.
 type Labels = Vec<(&'static str, String)>;
 
 /// The samples of all runs.

@@ -32,7 +32,6 @@ use crate::now::{Follower, Now};
 const MOST_FOLLOWED: usize = 64;
 /// Connections at a time; more are closed at once.
 const MOST_CONNECTIONS: usize = 256;
-/// Serving ends within this time.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 /// Nobody is admitted for this time after a connection could not be accepted.
 const REFUSED_FOR: Duration = Duration::from_millis(100);
@@ -52,19 +51,15 @@ pub struct ServeOptions {
 /// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Others could connect, and there is no token.
     #[error(
         "{0} can be reached from other machines: set LOADLINE_TOKEN to a token of 16 characters or more (`serve` has --token-file FILE \
          as well), or listen on 127.0.0.1"
     )]
     NoToken(SocketAddr),
-    /// A token that can be guessed.
     #[error("the token has {0} characters: 16 are the least, such as `openssl rand -hex 16` prints")]
     ShortToken(usize),
-    /// The folder cannot be read.
     #[error("'{}' is no folder that can be read: name the folder that holds the runs", .0.display())]
     NoFolder(PathBuf),
-    /// The address cannot be listened on.
     #[error("cannot listen on {0}: {1}{hint}", hint = if .1.kind() == std::io::ErrorKind::AddrInUse {
         "; choose another port with --listen 127.0.0.1:PORT, 0 for any that is free" } else { "" })]
     Listen(SocketAddr, std::io::Error),

@@ -10,15 +10,12 @@ use loadline_model::manifest::RunState;
 use loadline_store::{clock_s, id, parse_rfc3339, read_manifest, runs_in};
 
 use crate::now::{Follower, Now, newest};
-use crate::plain::Said;
-use crate::screen;
+use crate::screen::{self, Said};
 use crate::terminal::{Key, Terminal};
 
-/// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(1000);
 /// Looks at a run that goes on for one at its folder.
 const LOOKS_PER_LISTING: u32 = 10;
-/// Watching ends within this time.
 const STOP_WITHIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone)]
@@ -48,7 +45,6 @@ pub enum Ended {
 pub enum WatchError {
     #[error("the terminal cannot be drawn on: {0}; --plain prints lines instead")]
     Terminal(std::io::Error),
-    /// Standard output cannot be written.
     #[error("standard output cannot be written: {0}")]
     Output(std::io::Error),
 }

@@ -31,18 +31,14 @@ pub(crate) struct Bars {
     pub(crate) title: String,
     pub(crate) x_label: String,
     pub(crate) y_label: String,
-    /// Names of the places from left to right.
     pub(crate) places: Vec<String>,
     /// Names and colours of the bars of each place.
     pub(crate) parts: Vec<(String, usize)>,
-    /// Heights of each place by part.
     pub(crate) heights: Vec<Vec<Height>>,
-    /// Whether the bars of a place are one above the other.
     pub(crate) stacked: bool,
 }
 
 impl Bars {
-    /// The chart; `None` without a bar.
     pub(crate) fn drawn(&self) -> Option<Chart> {
         let whole = |place: &Vec<Height>| {
             let values = place.iter().filter_map(seen).map(|(value, _)| value);
@@ -133,8 +129,7 @@ fn marked(widest: f64) -> Vec<(f64, String)> {
     [-0.9, -0.45, 0.0, 0.45, 0.9].map(|end| (end, ratio((end * widest).exp()))).map(|(e, t)| (e * widest, t)).into()
 }
 
-/// Ratios as bars from 1 with their intervals, one row each, on a logarithmic axis; `margin` is that of equivalence, as a share, and 0
-/// without one. `None` without a ratio.
+/// Ratios as bars from 1 with their intervals, on a logarithmic axis; `margin` is that of equivalence, as a share, and 0 without one.
 pub(crate) fn intervals(title: &str, rows: &[(String, f64, Option<Interval>)], margin: f64) -> Option<Chart> {
     const ROW: f64 = 20.0;
     let ends = |(_, value, interval): &(String, f64, Option<Interval>)| {

@@ -68,7 +68,6 @@ impl Canvas {
         self.put(format_args!("<{element} {geometry}{data}>{tip}</{element}>"));
     }
 
-    /// Adds a rectangle.
     pub(crate) fn bar(&mut self, [x, y, width, height]: [f64; 4], data: &str, tip: &str) {
         let geometry = format!("x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"", Px(x), Px(y), Px(width), Px(height));
         self.shape(("rect", geometry), data, tip);

@@ -1,27 +1,25 @@
-//! Two stored runs: which is faster, by how much, how sure is that, and what else changed between them.
-
-pub(crate) mod machine;
+//! Two stored runs: which is faster, by how much, how sure is that, what else changed between them, and how fast the machine itself was.
 
 use loadline_analyze::compare::{ComparedAt, ComparisonRow};
 use loadline_analyze::kpi::higher_is_better;
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::paired::verdict::{detectable_of, verdict_of};
-use loadline_analyze::stats::Interval;
+use loadline_analyze::stats::{Interval, Ratio, ratio_in_strata};
 use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
-use loadline_model::TestRecord;
-use loadline_model::format::counted;
+use loadline_model::format::{bytes, counted};
 use loadline_model::manifest::RunState;
+use loadline_model::{TestLimit, TestRecord};
 use minijinja::context;
 
+use crate::content::profiles::{self, Place};
 use crate::content::ratios::{self, Shown};
-use crate::content::wait_profiles::Place;
-use crate::content::{kinds, platform, variants, wait_profiles};
+use crate::content::{platform, variants};
 use crate::doc::{Block, Document, Section, Table};
-use crate::platform_run::{PlatformRun, comparisons_as_told, scanned, sides};
+use crate::platform_run::{PlatformRun, comparisons, scanned, sides};
 use crate::templates::{items, prose};
 use crate::text::for_terminal;
-use crate::words::ratio;
+use crate::words::{grouped, percent, ratio};
 use crate::{RunData, templates};
 
 /// How two runs are compared.
@@ -38,16 +36,12 @@ pub struct Terms {
 /// Why runs are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCompared {
-    /// Neither one run nor two.
     #[error("name one run of `loadline ab`, or two runs")]
     Number,
-    /// A single run that has no variants.
     #[error("{0} is not a run of two arms (`loadline ab`): name a second run to compare it with")]
     NoArms(String),
-    /// One of two runs has variants.
     #[error("{0} is a run of two arms: compare it by itself")]
     Arms(String),
-    /// One of two runs has levels, which are compared with the baseline of their own run.
     #[error(
         "{0} is a run of levels of replication, each of which was measured in turns with a baseline: `loadline report` shows what they \
          cost"
@@ -58,70 +52,56 @@ pub enum NotCompared {
 #[derive(Debug)]
 pub struct Compared {
     rows: Vec<Shown>,
-    /// Whether curves of commit time over redo are compared.
-    has_curves: bool,
+    /// Whether curves of commit time over redo are compared: they have no ratio.
+    pub has_curves: bool,
     title: String,
     blocks: Vec<Block>,
-    text: String,
+}
+
+/// The heads say what A and B are; `more` stands below the figures.
+fn blocks(heads: Vec<String>, rows: &[Shown], margin: f64, counted: &str, more: Vec<Block>) -> Vec<Block> {
+    let figures = ratios::chart(rows, margin).into_iter().chain(Block::table(ratios::table(rows, counted)));
+    Block::list(heads).into_iter().chain(figures).chain(more).collect()
 }
 
 impl Compared {
-    /// `heads` says what A and B are, `margin` what is equivalent; `more` stands below the table.
-    fn made(
-        (title, heads): (String, Vec<String>),
-        (rows, margin): (Vec<Shown>, f64),
-        counted: &str,
-        more: Vec<Block>,
-        width: usize,
-    ) -> Compared {
-        let figures = ratios::chart(&rows, margin).into_iter().chain(Block::table(ratios::table(&rows, counted)));
-        let blocks: Vec<Block> = Block::list(heads).into_iter().chain(figures).chain(more).collect();
-        let text = for_terminal(&blocks, Some(width)).trim_start_matches('\n').to_owned();
-        Compared { rows, has_curves: false, title, blocks, text }
-    }
-
     /// Of a run of variants; `None` if it is not one.
-    pub fn of_arms(run: &RunData, width: usize) -> Option<Compared> {
-        let of = variants::of_run(run)?;
-        let paired = run.manifest.plan.arms()?;
+    pub fn of_arms(run: &RunData) -> Option<Compared> {
+        let (of, paired) = (variants::of_run(run)?, run.manifest.plan.arms()?);
         let labels = paired.variants.iter().map(|variant| variant.label.clone());
         let more = of.profiles().map(Block::Table).chain(Block::list(of.sentences())).collect();
-        let (heads, rows) = ((run.manifest.run.clone(), labels.collect()), (of.rows(), paired.margin));
-        let compared = Compared::made(heads, rows, "Pairs", more, width);
-        Some(Compared { has_curves: of.has_curves(), ..compared })
+        let rows = of.rows();
+        let blocks = blocks(labels.collect(), &rows, paired.margin, "Pairs", more);
+        Some(Compared { has_curves: of.has_curves(), title: run.manifest.run.clone(), rows, blocks })
     }
 
     /// Of one run of variants, or of two other runs, B against A, which are judged by `terms`.
     ///
     /// # Errors
     /// [`NotCompared`].
-    pub fn new(runs: &[RunData], terms: Terms, width: usize) -> Result<Compared, NotCompared> {
+    pub fn new(runs: &[RunData], terms: Terms) -> Result<Compared, NotCompared> {
         let id = |run: &RunData| run.manifest.run.clone();
         if let [run] = runs {
-            return Compared::of_arms(run, width).ok_or_else(|| NotCompared::NoArms(id(run)));
+            return Compared::of_arms(run).ok_or_else(|| NotCompared::NoArms(id(run)));
         }
         let [a, b] = runs else { return Err(NotCompared::Number) };
         match [a, b].into_iter().find(|run| run.manifest.plan.paired.is_some()) {
             Some(run) if run.manifest.plan.arms().is_some() => Err(NotCompared::Arms(id(run))),
             Some(run) => Err(NotCompared::Levels(id(run))),
-            None => Ok(Compared::of_two(runs, terms, width)),
+            None => Ok(Compared::of_two(runs, terms)),
         }
     }
 
-    fn of_two(runs: &[RunData], terms: Terms, width: usize) -> Compared {
+    fn of_two(runs: &[RunData], terms: Terms) -> Compared {
         let sides = sides(runs);
-        let compared = comparisons_as_told(&sides, terms.across_drivers, terms.unequal);
+        let compared = comparisons(&sides, terms.across_drivers, terms.unequal);
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
         let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
-        let profiles = profiles(&sides, &compared).map(Block::Table);
+        let profiles = profiles(&sides, &compared).into_iter().map(Block::Table);
         let more = qualified.into_iter().chain(profiles).chain(differences(&sides)).collect();
-        Compared::made((title, heads(&sides)), (rows, terms.margin), "Tests", more, width)
-    }
-
-    /// Whether curves of commit time over redo are compared: they have no ratio.
-    pub fn has_curves(&self) -> bool {
-        self.has_curves
+        let blocks = blocks(heads(&sides), &rows, terms.margin, "Tests", more);
+        Compared { rows, has_curves: false, title, blocks }
     }
 
     pub fn html(self) -> String {
@@ -140,8 +120,9 @@ impl Compared {
         templates::html(&page, false)
     }
 
-    pub fn text(&self) -> &str {
-        &self.text
+    /// The comparison for a terminal `width` characters wide.
+    pub fn text(&self, width: usize) -> String {
+        for_terminal(&self.blocks, Some(width)).trim_start_matches('\n').to_owned()
     }
 
     /// A row per workload, number of jobs and figure, with the ratio B/A.
@@ -194,22 +175,7 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         true => (workload.clone(), Some(at)),
         false => (format!("{workload} {}={at}", comparison.over), None),
     };
-    let refused = |(workload, jobs), why: &str| Shown {
-        workload,
-        jobs,
-        arm: None,
-        column: main,
-        main: true,
-        sides: None,
-        ratio: None,
-        interval: None,
-        verdict: None,
-        detectable: None,
-        pairs: 0,
-        dropped: 0,
-        why: Some(why.to_owned()),
-        but: None,
-    };
+    let refused = |place, why: &str| Shown { why: Some(why.to_owned()), ..Shown::new(place, main) };
     if let Some(why) = &comparison.refused {
         return vec![refused((workload, None), why)];
     }
@@ -221,10 +187,10 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
             rows.push(refused(place(at), &row.refused.clone().unwrap_or_else(unknown)));
         }
         rows.extend(row.factors.iter().map(|factor| {
-            let is_main = factor.metric == main;
-            let shown = of_factor(place(at), factor, is_main, margin);
-            let caveat = if is_main { row.caveat.clone() } else { None };
-            Shown { but: caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}")), ..shown }
+            let shown = of_factor(Shown::new(place(at), factor.metric), factor, margin);
+            let caveat = if factor.metric == main { row.caveat.clone() } else { None };
+            let but = caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}"));
+            Shown { main: factor.metric == main, but, ..shown }
         }));
     }
     let one_sided = comparison.one_sided.iter();
@@ -232,28 +198,22 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
     rows
 }
 
-fn of_factor((workload, jobs): (String, Option<u32>), factor: &Factor, main: bool, margin: f64) -> Shown {
+fn of_factor(empty: Shown, factor: &Factor, margin: f64) -> Shown {
     let more = higher_is_better(factor.metric);
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
     let interval = factor.factor.interval.or(factor.within).map(turned);
     let within = if factor.factor.interval.is_none() { factor.within } else { None };
-    let pairs = factor.n_base.min(factor.n_other);
     Shown {
-        workload,
-        jobs,
-        arm: None,
-        column: factor.metric,
-        main,
         sides: Some((factor.base, factor.other)),
         ratio: Some(factor.other / factor.base),
         interval,
         verdict: Some(verdict_of(interval, more, margin)),
         detectable: interval.map(|i| detectable_of(i, 0.95)),
-        pairs,
-        dropped: 0,
+        pairs: factor.n_base.min(factor.n_other),
         why: interval.is_none().then(|| prose("no-interval", ())),
         but: within.map(|_| prose("one-window", ())),
+        ..empty
     }
 }
 
@@ -276,7 +236,7 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
         context! { name, run, source, complete, noticed, tests => records.len() }
     };
     let imported = is_imported(sides);
-    let machine = if imported { Vec::new() } else { machine::sentences(first, second) };
+    let machine = if imported { Vec::new() } else { machine(first, second) };
     let runs: Vec<_> = ["A", "B"].into_iter().zip(sides).map(said).collect();
     items("comparison", context! { runs, imported, machine, curves => scanned(sides) })
 }
@@ -287,10 +247,10 @@ fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
 }
 
 /// Times of each kind of transaction, and what the sessions of both waited for, where the runs are compared.
-fn profiles(sides: &[PlatformRun<'_>], compared: &[Comparison]) -> impl Iterator<Item = Table> {
+fn profiles(sides: &[PlatformRun<'_>], compared: &[Comparison]) -> Vec<Table> {
     let rows = compared.iter().flat_map(|comparison| &comparison.rows);
     let places: Vec<Place<'_>> = rows.filter_map(|row| tests_behind(sides, row)).collect();
-    [kinds::of_runs(&places), wait_profiles::table(&places)].into_iter().flatten()
+    profiles::of_runs(&places)
 }
 
 /// The tests of both sides that count for `row`; `None` if it is not of equal job counts, or has no factor.
@@ -321,4 +281,80 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// Differences below this share are not worth a word if nothing tells how sure they are.
+const VARIES: f64 = 0.1;
+
+/// How fast the machine was in B against A, or that it is unknown.
+fn machine(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
+    let found: Vec<String> = limits(a, b).into_iter().chain(probes(a, b)).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    vec!["How fast the machine itself was then is unknown: a run measures that unless it has --no-probe.".to_owned()]
+}
+
+/// The tests of one place, and the name of their limit.
+fn place(test: &TestRecord) -> Option<(&str, impl PartialEq)> {
+    let limit = test.limit().filter(|limit| limit.tps > 0.0)?;
+    Some((limit.name.as_str(), (&test.workload, test.jobs, test.driver, &test.parameters)))
+}
+
+/// A sentence for each kind of limit that was measured beside the same tests of both.
+fn limits(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Vec<String> {
+    let [a, b] = [a, b].map(|side| &side.run.records);
+    let mut names: Vec<&str> = a.iter().filter_map(|r| Some(place(r)?.0)).collect();
+    names.sort_unstable();
+    names.dedup();
+    let sentence = |name: &str| {
+        let seen = grouped(a.iter().filter(|r| place(r).is_some_and(|(of, _)| of == name)), |r| place(r));
+        let of = |tests: &[TestRecord], at: &TestRecord| -> Vec<f64> {
+            let limits: Vec<&TestLimit> =
+                tests.iter().filter(|r| place(r) == place(at)).filter_map(|r| r.limit()).collect();
+            match limits.as_slice() {
+                // It was measured before and after the test.
+                [one] if one.samples.iter().all(|tps| *tps > 0.0) && one.samples.len() > 1 => one.samples.clone(),
+                all => all.iter().map(|limit| limit.tps).collect(),
+            }
+        };
+        let strata: Vec<(Vec<f64>, Vec<f64>)> = seen.iter().map(|(_, at)| (of(a, at[0]), of(b, at[0]))).collect();
+        Some(said(name, &ratio_in_strata(&strata)?))
+    };
+    names.into_iter().filter_map(sentence).collect()
+}
+
+fn said(name: &str, found: &Ratio) -> String {
+    let value = found.value;
+    let context = context! {
+        name,
+        differs => found.interval.map_or((value - 1.0).abs() >= VARIES, |i| !i.contains(1.0)),
+        slower => value < 1.0,
+        by => percent((value - 1.0).abs()),
+        measured => [found.n_denominator, found.n_numerator],
+        ratio => ratio(value),
+        interval => found.interval.map(|i| [ratio(i.low), ratio(i.high)]),
+    };
+    prose("machine-itself", context)
+}
+
+fn probes(a: &PlatformRun<'_>, b: &PlatformRun<'_>) -> Option<String> {
+    let (a, b) = (&a.run.manifest.probes, &b.run.manifest.probes);
+    let roles = a.keys().filter_map(|role| {
+        let (x, y) = (a.get(role)?, b.get(role)?);
+        if (x.engine, x.direct, x.file_bytes) != (y.engine, y.direct, y.file_bytes) {
+            return Some(context! { role });
+        }
+        let rates = x.rows.iter().filter_map(|row| {
+            let then = y.row(row.operation, row.size_bytes, row.depth)?.per_s / row.per_s;
+            let what = format!("{}, {}", row.operation.title().to_lowercase(), bytes(row.size_bytes as f64));
+            (then.is_finite() && then > 0.0).then_some((then, what))
+        });
+        let mut rates: Vec<(f64, String)> = rates.collect();
+        rates.sort_by(|x, y| x.0.total_cmp(&y.0));
+        let [low, .., high] = rates.as_slice() else { return None };
+        Some(context! { role, low, high, middle => rates[rates.len() / 2].0, count => rates.len() })
+    });
+    let roles: Vec<_> = roles.collect();
+    (!roles.is_empty()).then(|| prose("probes", context! { roles }))
 }

@@ -1,15 +1,10 @@
 //! A report as a document, from which HTML, Markdown and text are written. All text is plain; the writers escape it.
 
-use std::cell::RefCell;
-
 use loadline_model::format::ABSENT;
 use serde::Serialize;
 
-use crate::words::{distinct, without_numbers};
-
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Document {
-    /// Platform names, joined.
     pub(crate) title: String,
     /// Database, time and version of loadline.
     pub(crate) subtitle: String,
@@ -19,7 +14,6 @@ pub(crate) struct Document {
     pub(crate) all_well: bool,
     /// Qualifications of the verdict: incomplete runs, damaged files.
     pub(crate) remarks: Vec<String>,
-    /// Customer for whom it was made; may be empty.
     pub(crate) customer: String,
     /// Machine and storage, a line for each platform.
     pub(crate) platforms: Vec<String>,
@@ -106,11 +100,8 @@ pub(crate) struct Headline {
     pub(crate) place: String,
     /// Share of the limit, and its bound; may be empty.
     pub(crate) said: String,
-    /// Why the share is doubtful; may be empty.
     pub(crate) doubts: String,
-    /// Figures that show what bounds it; may be empty.
     pub(crate) because: String,
-    /// The share as a bar.
     pub(crate) drawn: Option<Chart>,
 }
 
@@ -121,7 +112,6 @@ pub(crate) struct Chart {
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {
-    /// Shown above it; may be empty.
     pub(crate) caption: String,
     /// Shown after the caption in lighter type; may be empty.
     pub(crate) sub: String,
@@ -137,7 +127,6 @@ pub(crate) struct Table {
 pub(crate) struct Head {
     pub(crate) title: String,
     pub(crate) unit: String,
-    /// Whether its cells are numbers.
     pub(crate) numeric: bool,
     pub(crate) tip: String,
     /// Whether a narrow terminal does without it.
@@ -146,7 +135,6 @@ pub(crate) struct Head {
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Row {
-    /// Cells, one per heading.
     pub(crate) cells: Vec<Cell>,
     /// Whether its test is refused, or it tells of something as bad.
     pub(crate) invalid: bool,
@@ -163,14 +151,15 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// Numbers of the footnotes that explain it.
+    /// Texts of its footnotes, each with its subject, which may be empty; the finished table has their numbers in `marks`.
+    #[serde(skip)]
+    pub(crate) notes: Vec<(String, String)>,
     pub(crate) marks: Vec<usize>,
     /// A drawing of it, which only pages have.
     pub(crate) drawn: Option<Chart>,
 }
 
 impl Table {
-    /// Without caption and footnotes.
     pub(crate) fn new(
         class: &'static str,
         head: impl IntoIterator<Item = Head>,
@@ -179,7 +168,6 @@ impl Table {
         Table { class, head: head.into_iter().collect(), rows: rows.into_iter().collect(), ..Table::default() }
     }
 
-    /// Takes column `index` out.
     pub(crate) fn remove(&mut self, index: usize) -> Head {
         self.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
         self.head.remove(index)
@@ -197,7 +185,7 @@ impl Head {
 
     pub(crate) fn for_column(column: &loadline_model::Column) -> Head {
         Head {
-            numeric: crate::columns::is_numeric(column),
+            numeric: crate::words::is_numeric(column),
             ..Head::number(column.title, column.unit).tip(column.meaning)
         }
     }
@@ -214,17 +202,16 @@ impl Head {
 }
 
 impl Cell {
-    /// A missing figure, whose note has the number `mark`.
-    pub(crate) fn absent(mark: usize) -> Cell {
-        Cell::from(ABSENT).marked(Some(mark))
+    pub(crate) fn absent(why: &str, subject: &str) -> Cell {
+        Cell::from(ABSENT).noted([why], subject)
     }
 
     pub(crate) fn drawn(self, drawn: Option<Chart>) -> Cell {
         Cell { drawn, ..self }
     }
 
-    pub(crate) fn marked(mut self, marks: impl IntoIterator<Item = usize>) -> Cell {
-        self.marks = distinct(self.marks.into_iter().chain(marks));
+    pub(crate) fn noted(mut self, notes: impl IntoIterator<Item = impl Into<String>>, subject: &str) -> Cell {
+        self.notes.extend(notes.into_iter().map(|text| (text.into(), subject.to_owned())));
         self
     }
 }
@@ -248,7 +235,6 @@ impl From<Option<String>> for Cell {
 }
 
 impl Row {
-    /// The heading of the rows that follow.
     pub(crate) fn title(text: &str) -> Row {
         Row { title: text.to_owned(), ..Row::default() }
     }
@@ -271,18 +257,15 @@ impl Block {
         Block::Details { summary: summary.into(), blocks }
     }
 
-    /// A table; `None` without rows.
     pub(crate) fn table(table: Table) -> Option<Block> {
         (!table.rows.is_empty()).then_some(Block::Table(table))
     }
 
-    /// Bullet points; `None` without any.
     pub(crate) fn list(items: impl IntoIterator<Item = String>) -> Option<Block> {
         let items: Vec<String> = items.into_iter().collect();
         (!items.is_empty()).then_some(Block::List { items })
     }
 
-    /// Charts side by side; `None` without any.
     pub(crate) fn charts(per_row: u8, charts: impl IntoIterator<Item = Chart>) -> Option<Block> {
         let charts: Vec<Chart> = charts.into_iter().collect();
         (!charts.is_empty()).then_some(Block::Charts { charts, per_row })
@@ -306,67 +289,4 @@ impl Block {
         }
         blocks
     }
-}
-
-/// Collects footnotes: each text once, with the subjects that it is about.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    /// Whether texts that differ only in figures, and in what is in brackets, are one.
-    are_brief: bool,
-    seen: RefCell<Vec<Note>>,
-}
-
-#[derive(Debug)]
-struct Note {
-    text: String,
-    subjects: Vec<String>,
-    /// Whether it stands for others.
-    has_others: bool,
-}
-
-impl Notes {
-    pub(crate) fn new(are_brief: bool) -> Notes {
-        Notes { are_brief, ..Notes::default() }
-    }
-
-    /// Adds the note `reason` for `subject` and returns its number.
-    pub(crate) fn mark(&self, reason: &str, subject: &str) -> usize {
-        let is_same = |text: &str| text == reason || self.are_brief && in_brief(text) == in_brief(reason);
-        let mut seen = self.seen.borrow_mut();
-        let index = seen.iter().position(|note| is_same(&note.text)).unwrap_or(seen.len());
-        if index == seen.len() {
-            seen.push(Note { text: reason.to_owned(), subjects: Vec::new(), has_others: false });
-        }
-        let note = &mut seen[index];
-        note.has_others |= note.text != reason;
-        if !subject.is_empty() && !note.subjects.iter().any(|s| s == subject) {
-            note.subjects.push(subject.to_owned());
-        }
-        index + 1
-    }
-
-    /// The notes whose marks are in cells of `rows`, numbered in order of appearance.
-    pub(crate) fn finish(&self, rows: &mut [Row]) -> Vec<String> {
-        let mut used: Vec<usize> = Vec::new();
-        for mark in rows.iter_mut().flat_map(|r| &mut r.cells).flat_map(|c| &mut c.marks) {
-            let at = used.iter().position(|u| u == mark).unwrap_or(used.len());
-            if at == used.len() {
-                used.push(*mark);
-            }
-            *mark = at + 1;
-        }
-        let text = |Note { text, subjects, has_others }: &Note| {
-            let subjects = if subjects.is_empty() { String::new() } else { subjects.join(", ") + ": " };
-            let others = if *has_others { " (the first of these; the others are similar)" } else { "" };
-            format!("{subjects}{text}{others}")
-        };
-        let seen = self.seen.borrow();
-        used.iter().filter_map(|mark| seen.get(mark - 1)).map(text).collect()
-    }
-}
-
-/// `text` without its figures, and without what is in brackets.
-fn in_brief(text: &str) -> String {
-    let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
-    without_numbers(&outside.collect::<String>())
 }

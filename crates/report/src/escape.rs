@@ -63,7 +63,6 @@ pub(crate) fn markdown(text: &str) -> String {
 }
 
 /// Notes in Markdown (CommonMark) as HTML, every text escaped: without raw HTML, pictures, and links to anything but web and mail.
-/// Headings are below those of a section.
 pub(crate) fn notes_as_html(markdown: &str) -> String {
     let below = |level| if level < HeadingLevel::H3 { HeadingLevel::H4 } else { HeadingLevel::H5 };
     let mut links: Vec<bool> = Vec::new();

@@ -6,8 +6,9 @@ use loadline_model::format::{ABSENT, number};
 use minijinja::context;
 use serde_json::{Value, json};
 
-use crate::doc::{Block, Chart, Document, Head, Row, Section, Table};
+use crate::doc::{Block, Chart, Document, Head, Row, Section};
 use crate::listing::{Listing, cell};
+use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::prose;
 use crate::{Format, ReportError};
@@ -79,18 +80,15 @@ impl Forecasts {
             Value::String(text) => text.clone(),
             cell => cell.as_f64().map_or_else(|| ABSENT.to_owned(), shown),
         };
-        let mut lines = Vec::new();
-        for own in listing.rows.chunk_by(|a, b| a[0] == b[0]) {
-            lines.extend(own.first().map(|row| Row::title(&cell(&row[0]))));
-            lines.extend(own.iter().map(|row| Row::new(row.iter().skip(1).map(cell))));
+        let mut table = TableSpec::<&Vec<Value>>::new("figures narrow", &listing.rows).titles(|row| cell(&row[0]));
+        for (at, column) in listing.columns.iter().enumerate().skip(1) {
+            let is_text = ["figure", "model"].contains(column);
+            let head = if is_text { Head::text(column) } else { Head::number(column, "") };
+            table = table.column(head, |row| cell(&row[at]));
         }
-        let head = listing.columns.iter().skip(1).map(|column| match *column {
-            "figure" | "model" => Head::text(column),
-            column => Head::number(column, ""),
-        });
         let charts = self.fitted.iter().filter_map(|fitted| self.chart(fitted)).collect();
         let blocks = vec![
-            Block::Table(Table::new("figures narrow", head, lines)),
+            Block::Table(table.build()),
             Block::List { items: self.fitted.iter().map(basis).collect() },
             Block::Charts { charts, per_row: 2 },
         ];
@@ -105,7 +103,6 @@ impl Forecasts {
         }
     }
 
-    /// Measured points, forecast line and band.
     fn chart(&self, fitted: &Fitted) -> Option<Chart> {
         const STEPS: u32 = 60;
         let points = &fitted.series.points;
@@ -187,20 +184,24 @@ pub fn evaluation_page(
     }
     let document = || {
         let error = |h: &HeldOut| format!("{:.0}: {:+.1} ±{:.1}", h.point.jobs, h.error_pct(), h.half_width_pct());
-        let remarked = listing.rows.iter().zip(series).map(|(row, s)| Row {
-            remark: s.fitted.refused.map_or_else(String::new, refusal),
+        let mut table = TableSpec::<(&Vec<Value>, &Evaluated)>::new("facts", listing.rows.iter().zip(series));
+        for (at, column) in listing.columns.iter().enumerate() {
+            table = table.text(column, |(row, _)| cell(&row[at]));
+        }
+        let errors = |s: &Evaluated| s.held_out.iter().map(error).collect::<Vec<_>>().join("; ");
+        let remark = |s: &Evaluated| s.fitted.refused.map_or_else(String::new, refusal);
+        let table = table.text("jobs: error ± half of the interval, %", |(_, s)| errors(s)).lines(|(_, s)| Row {
+            remark: remark(s),
             first: true,
-            ..Row::new(row.iter().map(cell).chain([s.held_out.iter().map(error).collect::<Vec<_>>().join("; ")]))
+            ..Row::default()
         });
-        let head =
-            listing.columns.iter().chain(&["jobs: error ± half of the interval, %"]).map(|title| Head::text(title));
         Document {
             title: format!("Forecasts of {title} compared with its own upper half"),
             subtitle: prose("evaluation", ()),
             verdict: said(overall(used)),
             all_well: refused.is_empty(),
             remarks,
-            sections: vec![Section::new("series", "Series", vec![Block::Table(Table::new("facts", head, remarked))])],
+            sections: vec![Section::new("series", "Series", vec![Block::Table(table.build())])],
             ..Document::default()
         }
     };

@@ -10,7 +10,6 @@ use crate::platform_run::{PlatformRun, Scan, by_variant, comparisons, sides};
 use crate::templates::stored;
 use crate::{Options, ReportError, RunData};
 
-/// Version of the layout below.
 const REPORT_SCHEMA: u32 = 3;
 
 /// A test as it is stored, and what its checks say of it; nothing is valid of an imported one.
@@ -60,7 +59,7 @@ pub(crate) fn render(runs: &[RunData], options: &Options) -> Result<String, Repo
             "kept_by_option": kept_tests(records()).map_or(0, |(n, _)| n),
             "sweeps": of_sweeps.collect::<Vec<_>>(),
             "scans": sides.iter().flat_map(|s| s.scans.iter().map(|scan| scan_summary(s, scan))).collect::<Vec<_>>(),
-            "comparisons": stored(&comparisons(&sides, options.across_drivers)),
+            "comparisons": stored(&comparisons(&sides, options.across_drivers, false)),
             "load_study": load_study,
             "prices": prices,
             "waits": sides.iter().flat_map(waits_of).collect::<Vec<_>>(),

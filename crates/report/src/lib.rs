@@ -6,7 +6,6 @@
 mod bars;
 mod canvas;
 mod cause;
-mod columns;
 mod compared;
 mod content;
 mod doc;
@@ -169,7 +168,6 @@ pub const TABLES: [&str; 3] = ["facts", "prices", "load-study"];
 /// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A column id that does not exist.
     #[error("there is no column '{given}': {}`loadline columns` lists them",
         if .near.is_empty() { String::new() } else { format!("did you mean '{}'? ", .near.join("' or '")) })]
     UnknownColumn {
@@ -177,12 +175,10 @@ pub enum ReportError {
         /// The most similar id, and some that contain the given one.
         near: Vec<&'static str>,
     },
-    /// An empty list of columns.
     #[error(
         "no column is named (--columns, --figure): give ids separated by commas, such as jobs,commit_throughput_tps"
     )]
     NoColumn,
-    /// A format that pages about one test do not have.
     #[error("a page about a test or a snapshot is HTML, Markdown or text: give --format html, md or text")]
     NoPage,
     #[error("there is no run to report on: name at least one run folder")]
@@ -192,13 +188,11 @@ pub enum ReportError {
          product's own words; --redact can hide whose it is"
     )]
     NotAnonymous(String),
-    /// An imported run, whose tool tells the product.
     #[error(
         "--anonymous cannot hide the product of {0}: it is imported, and its tool and the names of its work tell the product; \
          --redact can hide whose it is"
     )]
     NotAnonymousImport(String),
-    /// Prices of other platforms only.
     #[error(
         "the price list has no [[price]] of a platform of this report: it names {listed}; the platforms are {platforms}"
     )]
@@ -207,10 +201,8 @@ pub enum ReportError {
         listed: String,
         platforms: String,
     },
-    /// A table of prices without a price list.
     #[error("the table of prices needs a price list: add --price FILE")]
     NoPriceList,
-    /// A value that could not be written or read as JSON.
     #[error("internal error with JSON, please report it: {0}")]
     Json(#[from] serde_json::Error),
 }
@@ -223,7 +215,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     if runs.is_empty() {
         return Err(ReportError::NoRun);
     }
-    let columns = columns::chosen(options.columns.as_deref())?;
+    let columns = words::chosen_columns(options.columns.as_deref())?;
     let columns = columns.as_deref();
     if let Some(prices) = &options.prices {
         prices.check(runs)?;
@@ -234,7 +226,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
     let text = match format {
         Format::Csv => match (runs, columns) {
             ([run], None) => {
-                content::levels::of_run(run).map_or_else(|| listing::all_tests(runs, columns), |of| of.csv())
+                content::levels::Costs::from_run(run).map_or_else(|| listing::all_tests(runs, columns), |of| of.csv())
             }
             _ => listing::all_tests(runs, columns),
         },
@@ -247,7 +239,7 @@ pub fn render(runs: &[RunData], format: Format, options: &Options) -> Result<Vec
 /// The table of raw values called `table`, one of [`TABLES`].
 fn listed(table: &str, runs: &[RunData], options: &Options) -> Result<Listing, ReportError> {
     match (table, &options.prices) {
-        ("facts", _) => Ok(content::facts::listing(runs)),
+        ("facts", _) => Ok(content::platform::facts_listing(runs)),
         ("load-study", _) => Ok(content::load_study::listing(runs)),
         (_, None) => Err(ReportError::NoPriceList),
         (_, Some(prices)) => Ok(prices.listing(runs, options.across_drivers)),

@@ -7,7 +7,8 @@ use loadline_model::format::csv_line;
 use serde_json::{Map, Value};
 
 use crate::doc::{Document, Head};
-use crate::{Format, ReportError, RunData, columns, templates, text};
+use crate::words::columns_of_files;
+use crate::{Format, ReportError, RunData, templates, text};
 
 /// A column of a table: its id, and what it holds of a row.
 pub(crate) type Named<T> = (&'static str, fn(&T) -> Value);
@@ -94,11 +95,10 @@ pub fn markdown_cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-/// A header of column ids, then one line per test. A missing figure is an empty cell, and so is the validity of published tests,
-/// which nobody has checked.
+/// One line per test. A missing figure is an empty cell, and so is the validity of published tests, which nobody has checked.
 pub(crate) fn all_tests(runs: &[RunData], chosen: Option<&[&'static Column]>) -> String {
     let records = || runs.iter().flat_map(|run| run.records.iter().map(move |r| (run, r)));
-    let columns = chosen.map_or_else(|| columns::of_files(records().map(|(_, r)| r)), <[_]>::to_vec);
+    let columns = chosen.map_or_else(|| columns_of_files(records().map(|(_, r)| r)), <[_]>::to_vec);
     let mut out = csv_line(columns.iter().map(|c| c.id));
     for (run, record) in records() {
         out.push_str(&csv_line(columns.iter().map(|c| match c.cell(record) {

@@ -12,12 +12,11 @@ use loadline_model::format::{ABSENT, counted, duration_ns, duration_s, number};
 use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::{Column, TestRecord};
 
-use crate::columns::value;
 use crate::content::stop;
 use crate::doc::{Block, Chart, Head, Row, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::words::{distinct, unit, validities};
+use crate::words::{distinct, unit, validities, value};
 use crate::{templates, text};
 
 const MOST_TESTS: usize = 12;
@@ -169,8 +168,7 @@ pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
     out + &text::wrapped(&state(run), "", width)
 }
 
-/// Jobs, throughput, tests as bars, 99th percentile and state of a workload: of its peak, or while a test of it is under way, of that
-/// test, with the percentile of the test before.
+/// A workload at its peak; while a test of it is under way, that test, with the 99th percentile of the test before.
 fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
     let tests: Vec<&TestRecord> = run.records.iter().filter(|r| r.workload == code).collect();
     let test = run.test.filter(|test| test.workload == code);
@@ -215,19 +213,18 @@ fn heat(run: &LiveRun<'_>) -> Option<Table> {
     let powers = || spread.iter().flatten().filter(|b| b.count > 0).map(|b| b.power);
     let (low, high) = (powers().min()?, powers().max()?);
     let step = (high - low + 1).div_ceil(MOST_SHADED as u32).max(1);
-    let row = |top: u32| {
-        let share = |test: &Vec<Bucket>| -> f64 {
-            test.iter().filter(|b| b.power <= top && b.power + step > top).map(|b| b.share_pct).sum()
-        };
-        let shade = |pct: f64| SHADES.iter().find(|(from, _)| pct > *from).map_or(' ', |(_, shade)| *shade);
-        // Few are drawn wider.
-        let wide = if spread.len() > MOST_BARS / 2 { 1 } else { 2 };
-        let cells = spread.iter().flat_map(|test| std::iter::repeat_n(shade(share(test)), wide)).collect();
-        Row::new([format!("≤ {}", label(top)), cells])
+    // Few are drawn wider.
+    let wide = if spread.len() > MOST_BARS / 2 { 1 } else { 2 };
+    let cell = |test: &Vec<Bucket>, top: u32| {
+        let within = test.iter().filter(|b| b.power <= top && b.power + step > top);
+        let pct: f64 = within.map(|b| b.share_pct).sum();
+        std::iter::repeat_n(SHADES.iter().find(|(from, _)| pct > *from).map_or(' ', |(_, shade)| *shade), wide)
     };
-    let rows = (low..=high).rev().step_by(step as usize).map(row);
-    let table = Table::new("figures", [Head::text("Up to"), Head::text("Share")], rows);
-    Some(Table { caption: "Latencies, test by test".to_owned(), ..table })
+    TableSpec::<u32>::new("figures", (low..=high).rev().step_by(step as usize))
+        .text("Up to", |top| format!("≤ {}", label(top)))
+        .text("Share", |top| spread.iter().flat_map(|test| cell(test, top)).collect::<String>())
+        .caption("Latencies, test by test")
+        .if_rows()
 }
 
 /// Throughput over jobs of the workload as far as it is known; the test under way is hollow.
@@ -275,7 +272,6 @@ pub fn headlines(records: &[TestRecord]) -> BTreeMap<String, [Option<String>; 5]
     sweeps(records).iter().rev().filter_map(of_sweep).collect()
 }
 
-/// How the run stands, and its tests.
 fn state(run: &LiveRun<'_>) -> String {
     let left = run.left_s.map_or_else(String::new, |s| {
         let about = if run.test.is_some_and(|t| t.left_exact) { "" } else { "about " };
@@ -285,13 +281,11 @@ fn state(run: &LiveRun<'_>) -> String {
     format!("{}{held}{left}. {}.", run.state, validity(run.records))
 }
 
-/// Work at this moment, and how far it is.
 fn what(run: &LiveRun<'_>) -> Option<String> {
     let test = || Some(format!("{} {}", test_name(run.test?), run.last().map_or_else(String::new, bar)));
     run.step.map(str::to_owned).or_else(test)
 }
 
-/// Coming workloads, and warnings.
 fn rest(run: &LiveRun<'_>) -> Vec<Block> {
     let mut out = Vec::new();
     if !run.to_come.is_empty() {
@@ -320,14 +314,16 @@ fn bar(second: &LiveSecond) -> String {
 fn sparklines(run: &LiveRun<'_>) -> Option<Table> {
     const CELLS: usize = 20;
     let seconds = run.seconds.get(run.seconds.len().saturating_sub(CELLS)..)?;
-    let row = |figure: Figure| {
+    let line = |figure: Figure| {
         let known = |s: &&LiveSecond| (figure.of)(s).filter(|v| v.is_finite());
         let most = seconds.iter().filter_map(known).fold(f64::MIN_POSITIVE, f64::max);
-        let line = seconds.iter().map(|s| known(s).map_or(' ', |v| bar_of(v, most))).collect();
-        Row::new([figure.name(), figure.newest(run), line])
+        seconds.iter().map(|s| known(s).map_or(' ', |v| bar_of(v, most))).collect::<String>()
     };
-    let head = [Head::text("Figure"), Head::number("Now", ""), Head::text("Last seconds")];
-    (run.test.is_some() || !seconds.is_empty()).then(|| Table::new("figures", head, FIGURES.map(row)))
+    let table = TableSpec::<Figure>::new("figures", FIGURES)
+        .text("Figure", |figure| figure.name())
+        .number("Now", "", |figure| figure.newest(run))
+        .text("Last seconds", line);
+    (run.test.is_some() || !seconds.is_empty()).then(|| table.build())
 }
 
 fn beside(left: &str, right: &str) -> String {

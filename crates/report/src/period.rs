@@ -1,27 +1,25 @@
-//! A page about one period of a database, a test or a time for which it was watched: load profile, time model and waits, its
-//! own statistics, what went on over time. Two or more periods are set side by side.
+//! A page about one period of a database, a test or a time for which it was watched: load profile, time model and waits, its own statistics,
+//! what went on over time. Two or more periods are set side by side.
 
 mod counters;
-mod over_time;
-mod slow;
 mod time;
 mod views;
-mod words;
 
 use std::collections::BTreeMap;
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::waits::Counts;
-use loadline_model::activity::{Counted, Topic};
+use loadline_model::activity::{Counted, Topic, Unit};
 use loadline_model::disturbance::{judged, why_not_valid};
-use loadline_model::format::counted;
+use loadline_model::format::{ABSENT, bytes, counted, duration_ns, number};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::watched::Watched;
 use loadline_model::{Activity, Column, Imported, Series, Snapshot, TestRecord};
 use minijinja::context;
 
 use crate::content::{kept_tests, stop, verdict as tests_verdict};
-use crate::doc::{Block, Document, Section};
+use crate::doc::{Block, Document, Head, Section, Table};
+use crate::spec::TableSpec;
 use crate::templates::{page, prose, stored};
 use crate::{Format, ReportError, RunData};
 
@@ -163,15 +161,14 @@ fn lettered(periods: &[Period]) -> Vec<Period> {
     periods.iter().zip('A'..).map(named).collect()
 }
 
-/// The sections of the page, in order.
 fn document(periods: &[Period]) -> Document {
     let mut sections = vec![
         Section::new("answer", "The test", time::answer(periods)),
         Section::new("load", "Load profile", counters::profile(periods)),
         Section::new("time", "Time model", time::model(periods)),
         Section::new("waits", "Top waits", time::waits(periods)),
-        Section::new("slow", "Slowest transactions", slow::blocks(periods)),
-        Section::new("over-time", "Over time", over_time::blocks(periods)),
+        Section::new("slow", "Slowest transactions", time::slowest(periods)),
+        Section::new("over-time", "Over time", time::over_time(periods)),
         Section::new("latency", "Latencies", time::latencies(periods)),
     ];
     sections.extend(counters::sections(periods));
@@ -198,7 +195,6 @@ fn named(period: &Period, several: bool, text: &str) -> String {
     format!("{of}{}.", stop(text))
 }
 
-/// Whether all tests are valid, and what to say of them.
 fn verdict(periods: &[Period]) -> (bool, String) {
     let tests = || periods.iter().filter_map(|p| p.record.as_ref());
     let of_test = |r: &TestRecord| {
@@ -215,7 +211,6 @@ fn verdict(periods: &[Period]) -> (bool, String) {
     )
 }
 
-/// Cost of reading counters and sampling sessions.
 fn cost(periods: &[Period]) -> Vec<Block> {
     let said = |p: &Period| Some(named(p, periods.len() > 1, &prose("cost", &p.activity.as_ref()?.sampling)));
     periods.iter().filter_map(said).map(Block::para).collect()
@@ -232,4 +227,66 @@ pub fn render_page(periods: &[Period], format: Format) -> Result<Vec<u8>, Report
         several => document(&lettered(several)),
     };
     Ok(page(&document, format, false)?.into_bytes())
+}
+
+fn name<'a>(period: &'a Period, periods: &[Period]) -> &'a str {
+    if periods.len() > 1 { &period.label } else { "" }
+}
+
+/// A heading, with the period's name if there are several.
+fn heading(period: &Period, periods: &[Period], what: &str) -> String {
+    let heading = format!("{} {what}", name(period, periods));
+    let mut letters = heading.trim().chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// `n` of `unit`, with about three digits.
+fn amount(n: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Bytes => bytes(n),
+        Unit::Ms => duration_ns(n * 1e6),
+        Unit::Count | Unit::Text if n == n.round() && n.abs() < 1e15 => number(n, 0),
+        Unit::Count | Unit::Text => {
+            let decimals = match n.abs() {
+                a if a >= 100.0 => 0,
+                a if a >= 10.0 => 1,
+                a if a >= 1.0 => 2,
+                a if a >= 0.01 => 3,
+                _ => 6,
+            };
+            number(n, decimals)
+        }
+    }
+}
+
+fn shown(n: Option<f64>, unit: Unit) -> String {
+    n.map_or(ABSENT.to_owned(), |n| amount(n, unit))
+}
+
+fn each(rate: Option<f64>, tps: Option<f64>) -> Option<f64> {
+    rate.zip(tps.filter(|tps| *tps > 0.0)).map(|(n, tps)| n / tps)
+}
+
+/// `table` with these columns for each period, and for two the ratio of what is `compared`.
+fn side_by_side<R: Copy, const N: usize>(
+    mut table: TableSpec<R>,
+    periods: &[Period],
+    (heads, cells): ([Head; N], impl Fn(R, usize) -> [String; N]),
+    (compared, ratio): (&str, impl Fn(R) -> String),
+) -> Table {
+    for (at, period) in periods.iter().enumerate() {
+        for (n, head) in heads.iter().enumerate() {
+            let head = Head { title: heading(period, periods, &head.title), ..head.clone() };
+            table = table.column(head, |row| cells(row, at)[n].clone());
+        }
+    }
+    if periods.len() == 2 {
+        table = table.column(Head::number("B / A", "").tip(&format!("Ratio of the {compared}.")), ratio);
+    }
+    table.build()
+}
+
+fn ratio(a: Option<f64>, b: Option<f64>) -> String {
+    let ratio = a.zip(b).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
+    ratio.filter(|r| r.is_finite()).map_or(ABSENT.to_owned(), |r| amount(r, Unit::Count))
 }

@@ -148,13 +148,9 @@ fn part_of(run: &RunData, label: &str, of: impl Fn(&TestRecord) -> bool) -> RunD
     part
 }
 
-/// Every platform against the first. The variants of one run are compared in their pairs of windows instead.
-pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool) -> Vec<Comparison> {
-    comparisons_as_told(sides, across_drivers, false)
-}
-
-/// Comparisons, of unequal work as well if `unequal`.
-pub(crate) fn comparisons_as_told(sides: &[PlatformRun<'_>], across_drivers: bool, unequal: bool) -> Vec<Comparison> {
+/// Every platform against the first, of unequal work as well if `unequal`. The variants of one run are compared in their pairs of windows
+/// instead.
+pub(crate) fn comparisons(sides: &[PlatformRun<'_>], across_drivers: bool, unequal: bool) -> Vec<Comparison> {
     let in_pairs = |s: &PlatformRun<'_>| s.run.manifest.plan.paired.is_some();
     if sides.iter().all(|s| in_pairs(s) && s.run.manifest.run == sides[0].run.manifest.run) {
         return Vec::new();
@@ -185,7 +181,6 @@ pub(crate) fn swept(sides: &[PlatformRun<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.sweeps).map(|s| s.workload.clone()))
 }
 
-/// Codes of the workloads that scanned commit time over redo.
 pub(crate) fn scanned(sides: &[PlatformRun<'_>]) -> Vec<String> {
     distinct(sides.iter().flat_map(|s| &s.scans).map(|s| s.record.workload.clone()))
 }

@@ -10,20 +10,17 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::value::Datetime;
 
-use crate::columns::scale;
 use crate::content::factors::factor_cell;
-use crate::content::figure::figure;
-use crate::content::qualified::mark;
-use crate::doc::{Block, Cell, Notes, Section, Table};
+use crate::content::qualified::{figure, kept_by};
+use crate::doc::{Block, Cell, Section, Table};
 use crate::listing::{Listing, Named};
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides, swept};
 use crate::spec::TableSpec;
 use crate::templates::prose;
 use crate::text::is_unseen;
-use crate::words::{distinct, place, ratio, unit};
+use crate::words::{distinct, place, ratio, scale, unit};
 use crate::{ReportError, RunData};
 
-/// Hours of three years.
 const HOURS: f64 = 3.0 * 365.0 * 24.0;
 /// Highest amount, in any currency: above it an amount is mistyped.
 const MOST: f64 = 1e15;
@@ -119,7 +116,6 @@ pub struct Prices {
     prices: Vec<Price>,
 }
 
-/// A workload on a platform.
 struct Line<'a> {
     list: &'a Prices,
     side: &'a PlatformRun<'a>,
@@ -130,7 +126,6 @@ struct Line<'a> {
     factors: Result<Factors, String>,
 }
 
-/// Factors against the first platform.
 struct Factors {
     throughput: Factor,
     price: f64,
@@ -148,7 +143,6 @@ impl Line<'_> {
         Some(self.peak?.1 / (self.list.total(self.side)? / 1000.0))
     }
 
-    /// A factor, if they are known.
     fn factor(&self, of: fn(&Factors) -> Option<f64>) -> Value {
         self.factors.as_ref().ok().and_then(of).into()
     }
@@ -225,7 +219,6 @@ impl Prices {
         price.amount * if is_hours { HOURS } else { 1.0 }
     }
 
-    /// `None` if the list has no price of `side`.
     fn total(&self, side: &PlatformRun<'_>) -> Option<f64> {
         self.for_platform(side).map(|price| self.share(price)).reduce(|a, b| a + b)
     }
@@ -234,7 +227,6 @@ impl Prices {
         Some(self.total(side)? / capacity_tb(side)?)
     }
 
-    /// The section: what each platform costs, and what it gives for that.
     pub(crate) fn section(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
         let blocks = [self.table(sides), self.throughput(&self.lines(sides, comparisons))];
         let blocks = blocks.into_iter().filter_map(Block::table).collect();
@@ -251,14 +243,12 @@ impl Prices {
         Section::new("prices", "Throughput for the price", Block::explained(blocks, &prose("prices", context)))
     }
 
-    /// The prices of each platform, with their total.
     fn table(&self, sides: &[PlatformRun<'_>]) -> Table {
         // A price, or the total.
         type Row<'a> = (&'a PlatformRun<'a>, Option<&'a Price>);
         let rows = sides.iter().flat_map(|of| self.for_platform(of).map(move |p| (of, Some(p))).chain([(of, None)]));
-        let notes = Notes::default();
         let known = |side: &PlatformRun<'_>, text: Option<String>, why: &str| {
-            text.map_or_else(|| Cell::absent(notes.mark(why, &side.label)), Cell::from)
+            text.map_or_else(|| Cell::absent(why, &side.label), Cell::from)
         };
         let over = format!("{} {}", self.currency, self.basis());
         let paid = |price: &Price| if price.kind == PriceKind::Once { "once" } else { "per hour" };
@@ -283,26 +273,24 @@ impl Prices {
                 _ => known(of, self.per_tb(of).map(money), NO_CAPACITY),
             })
             .text("Covers", |(_, price)| price.map_or("", |p| p.covers.as_str()))
-            .notes(&notes)
             .caption("What the platforms cost")
             .build()
     }
 
     fn throughput(&self, lines: &[Line<'_>]) -> Table {
-        let notes = Notes::default();
         let several = distinct(lines.iter().map(|line| line.side.label.as_str())).len() > 1;
-        let caveat = |of: &Factors| of.caveat.as_ref().map(|text| notes.mark(text, ""));
+        let with_caveat = |of: &Factors, factor: &Factor| factor_cell(factor).noted(&of.caveat, "");
         let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
             Ok(factors) => of(factors),
             Err(why) if why == BASE => BASE.into(),
-            Err(why) => Cell::absent(notes.mark(why, &line.sweep.workload)),
+            Err(why) => Cell::absent(why, &line.sweep.workload),
         };
         TableSpec::<&Line<'_>>::new("figures", lines)
             .text("Workload", |line| &line.sweep.workload)
             .once()
             .text("Platform", |line| &line.side.label)
             .number("Peak", "", |line| match line.sweep.peak() {
-                Some(peak) => figure(&line.side.run.records, peak, line.sweep.rate, &notes).marked(mark(peak, &notes)),
+                Some(peak) => figure(&line.side.run.records, peak, line.sweep.rate).noted(kept_by(peak), ""),
                 None => ABSENT.into(),
             })
             .text("", |line| unit(line.sweep.rate))
@@ -311,24 +299,20 @@ impl Prices {
                 // Three digits that count: a dear platform does not give 0.
                 Some(rate) if rate < 0.1 => ratio(rate).into(),
                 Some(rate) => whole(rate).into(),
-                None if self.total(line.side).is_none() => Cell::absent(notes.mark(NO_PRICE, &line.side.label)),
-                None if is_given(line.sweep) => Cell::absent(notes.mark(GIVEN, &line.sweep.workload)),
-                None => Cell::absent(notes.mark("no valid test has a throughput", &line.sweep.workload)),
+                None if self.total(line.side).is_none() => Cell::absent(NO_PRICE, &line.side.label),
+                None if is_given(line.sweep) => Cell::absent(GIVEN, &line.sweep.workload),
+                None => Cell::absent("no valid test has a throughput", &line.sweep.workload),
             })
-            .number("Throughput", "×", |line| factor(line, &|f| factor_cell(&f.throughput, &notes).marked(caveat(f))))
+            .number("Throughput", "×", |line| factor(line, &|f| with_caveat(f, &f.throughput)))
             .when(several)
             .number("Price", "×", |line| factor(line, &|f| ratio(f.price).into()))
             .when(several)
-            .number("Throughput for the price", "×", |line| {
-                factor(line, &|f| factor_cell(&f.for_price, &notes).marked(caveat(f)))
-            })
+            .number("Throughput for the price", "×", |line| factor(line, &|f| with_caveat(f, &f.for_price)))
             .when(several)
-            .notes(&notes)
             .caption("Throughput at the peak for the price")
             .build()
     }
 
-    /// A row for each workload of each platform.
     pub(crate) fn listing(&self, runs: &[RunData], across_drivers: bool) -> Listing {
         let parts = by_variant(runs);
         let sides = sides(parts.as_deref().unwrap_or(runs));
@@ -354,7 +338,7 @@ impl Prices {
             ("throughput_for_price_high", |line| line.factor(|f| Some(f.for_price.factor.interval?.high))),
             ("remark", |line| line.remark().cloned().into()),
         ];
-        Listing::new(&columns, &self.lines(&sides, &comparisons(&sides, across_drivers)))
+        Listing::new(&columns, &self.lines(&sides, &comparisons(&sides, across_drivers, false)))
     }
 
     /// The workloads of all platforms, each platform's beside those of the others.
@@ -424,7 +408,6 @@ fn capacity_tb(side: &PlatformRun<'_>) -> Option<f64> {
     stated.reduce(|a, b| a + b).map(|bytes| bytes / 1e12)
 }
 
-/// An amount, with cents if it is small.
 fn money(amount: f64) -> String {
     match amount {
         1000.0.. => number(amount, 0),

@@ -10,7 +10,7 @@ use crate::doc::{Block, Document, Section, Table};
 use crate::listing::Listing;
 use crate::spec::TableSpec;
 use crate::templates::{items, stored};
-use crate::words::grouped;
+use crate::words::{grouped, letters};
 use crate::{Format, ReportError, templates};
 
 /// A figure: its heading, how it is shown, and whether it is shown of directories beside each other as well.
@@ -66,17 +66,9 @@ fn document(report: &ProbeReport) -> Document {
 
 /// `A: `, `B: `, … where there are several directories.
 fn label(report: &ProbeReport, i: usize) -> String {
-    if report.dirs.len() > 1 { format!("{}: ", letter(i)) } else { String::new() }
+    if report.dirs.len() > 1 { format!("{}: ", letters(i)) } else { String::new() }
 }
 
-fn letter(i: usize) -> String {
-    match u8::try_from(i) {
-        Ok(n) if n < 26 => char::from(b'A' + n).to_string(),
-        _ => format!("#{}", i + 1),
-    }
-}
-
-/// A row for each size and depth.
 fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
     let rows = report.dirs.iter().flat_map(|dir| &dir.rows).filter(|row| row.operation == operation);
     let mut keys: Vec<(u64, u32)> = rows.map(|row| (row.size_bytes, row.depth)).collect();
@@ -89,7 +81,6 @@ fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
     side_by_side(table, report, &OF_OPERATION, move |dir, (size, depth)| dir.row(operation, size, depth))
 }
 
-/// A row for each workload and number of jobs.
 fn of_log_writer(report: &ProbeReport) -> Table {
     let points = report.dirs.iter().flat_map(|dir| &dir.log_writer);
     let first = grouped(points, |p| (p.workload.as_str(), p.jobs)).into_iter().map(|(_, of)| of[0]);
@@ -104,36 +95,33 @@ fn of_log_writer(report: &ProbeReport) -> Table {
 }
 
 /// `table` with the figures of each directory; `of`: what it measured at a row.
-fn side_by_side<'a, R: Copy + 'a, T: 'a>(
-    mut table: TableSpec<'a, R>,
+fn side_by_side<'a, R: Copy, T: 'a>(
+    mut table: TableSpec<R>,
     report: &'a ProbeReport,
     figures: &'a [Figure<T>],
-    of: impl Fn(&'a ProbedDir, R) -> Option<&'a T> + Copy + 'a,
+    of: impl Fn(&'a ProbedDir, R) -> Option<&'a T> + Copy,
 ) -> Table {
     let alone = report.dirs.len() == 1;
     for (i, dir) in report.dirs.iter().enumerate() {
         for (title, shown, _) in figures.iter().filter(|(.., beside)| alone || *beside) {
             // In one line.
             let title =
-                if alone { (*title).to_owned() } else { format!("{} {title}", letter(i)).replace(' ', "\u{a0}") };
+                if alone { (*title).to_owned() } else { format!("{} {title}", letters(i)).replace(' ', "\u{a0}") };
             table = table.number(&title, "", move |row| of(dir, row).and_then(shown));
         }
     }
     table.build()
 }
 
-/// A rate with a decimal if it is low.
 fn rate(per_s: f64) -> String {
     number(per_s, if per_s < 100.0 { 1 } else { 0 })
 }
 
-/// Redo per second, MiB/s.
 fn redo_mib_per_s(point: &LogWriterPoint) -> f64 {
     point.tps * point.redo_bytes_per_tx / 1048576.0
 }
 
-/// One row per directory, operation, size and depth, and of the log writer per workload and number of jobs. What is not there is an
-/// empty cell.
+/// One row per directory, operation, size and depth, and of the log writer per workload and number of jobs.
 fn csv(report: &ProbeReport) -> String {
     let columns: Vec<&'static str> =
         "dir kind filesystem device engine operation size_bytes depth direct per_s mib_per_s mean_ns \

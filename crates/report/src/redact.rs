@@ -14,6 +14,7 @@ use loadline_model::{Imported, Json, Letter, Note, Outcome, TestRecord, column};
 use serde_json::Value;
 
 use crate::content::platform::of_private_server;
+use crate::words::letters;
 use crate::{ReportError, RunData};
 
 /// Kind of the codes of workloads.
@@ -36,7 +37,6 @@ fn named(begin: &str, fits: impl Fn(&str) -> bool) -> Option<&'static str> {
     named.filter(|(name, _)| !name.contains(' ')).find_map(|(name, mut words)| words.any(&fits).then_some(name))
 }
 
-/// Whether a word of the list `name` fits.
 fn is_in(name: &str, fits: impl Fn(&str) -> bool) -> bool {
     lists().any(|(of, mut words)| of.strip_prefix("list ") == Some(name) && words.any(&fits))
 }
@@ -57,12 +57,6 @@ pub fn redact(runs: &mut [RunData], anonymous: bool, known: &dyn Fn(&str) -> boo
         }
     }
     Hiding { known, anonymous, default_platform: String::new(), numbers: BTreeMap::new() }.hide(runs)
-}
-
-/// `A`, `B`, … `Z`, `AA`, ….
-fn letters(n: usize) -> String {
-    let last = char::from(b'A' + (n % 26) as u8);
-    if n < 26 { last.to_string() } else { format!("{}{last}", letters(n / 26 - 1)) }
 }
 
 struct Hiding<'a> {

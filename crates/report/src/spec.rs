@@ -1,189 +1,173 @@
 //! A table as columns: the heading of each beside what it holds of a row. Every format follows from that.
 
-use std::rc::Rc;
-
 use loadline_model::format::ABSENT;
 
-use crate::doc::{Cell, Head, Notes, Row, Table};
+use crate::doc::{Cell, Head, Row, Table};
 use crate::templates::facts;
+use crate::words::without_numbers;
 
-/// Value made of the row of this number.
-type Of<'a, T> = Box<dyn Fn(usize) -> T + 'a>;
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    Always,
-    /// If a cell of it says anything.
-    IfAny,
-    /// In the first of several rows with the same text.
-    Once,
-}
-
-struct Column<'a> {
-    head: Head,
-    cell: Of<'a, Cell>,
-    shown: Shown,
-}
-
-/// Columns and rows of a table that is to be made. What does not depend on the type of the rows is [`Made`]: it is compiled once, not for
-/// each of two dozen types.
-pub(crate) struct TableSpec<'a, R> {
-    rows: Rc<[R]>,
-    made: Made<'a>,
-}
-
-struct Made<'a> {
+/// A table that is being made: of its rows, with the columns so far.
+pub(crate) struct TableSpec<R> {
+    rows: Vec<R>,
     table: Table,
-    rows: usize,
-    columns: Vec<Column<'a>>,
-    /// The row without its cells.
-    line: Of<'a, Row>,
-    /// The heading above rows; a row has it if it differs from that of the row before.
-    title: Of<'a, String>,
-    notes: Option<&'a Notes>,
+    /// Leading columns that are shown in the first of several rows with the same texts in them.
+    keys: usize,
+    /// The heading above each row; a row has it if it differs from that of the row before.
+    titles: Vec<String>,
+    /// Whether footnotes that differ only in figures, and in what is in brackets, are one.
+    is_brief: bool,
 }
 
-impl<'a, R: Copy + 'a> TableSpec<'a, R> {
-    /// A table of `rows` without columns.
-    pub(crate) fn new(class: &'static str, rows: impl IntoIterator<Item = R>) -> TableSpec<'a, R> {
-        let rows: Rc<[R]> = rows.into_iter().collect();
-        let made = Made {
-            table: Table { class, ..Table::default() },
-            rows: rows.len(),
-            columns: Vec::new(),
-            line: Box::new(|_| Row::default()),
-            title: Box::new(|_| String::new()),
-            notes: None,
-        };
-        TableSpec { rows, made }
+impl<R: Copy> TableSpec<R> {
+    pub(crate) fn new(class: &'static str, rows: impl IntoIterator<Item = R>) -> TableSpec<R> {
+        let rows: Vec<R> = rows.into_iter().collect();
+        let table = Table { class, rows: vec![Row::default(); rows.len()], ..Table::default() };
+        TableSpec { rows, table, keys: 0, titles: Vec::new(), is_brief: false }
     }
 
-    /// `of` by the number of the row.
-    fn numbered<T>(&self, of: impl Fn(R) -> T + 'a) -> Of<'a, T> {
-        let rows = Rc::clone(&self.rows);
-        Box::new(move |row| of(rows[row]))
-    }
-
-    pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(R) -> C + 'a) -> Self {
-        let cell: Of<'a, Cell> = self.numbered(move |row| cell(row).into());
-        self.made.columns.push(Column { head, cell, shown: Shown::Always });
+    pub(crate) fn column<C: Into<Cell>>(mut self, head: Head, cell: impl Fn(R) -> C) -> Self {
+        self.table.head.push(head);
+        self.rows.iter().zip(&mut self.table.rows).for_each(|(of, row)| row.cells.push(cell(*of).into()));
         self
     }
 
-    pub(crate) fn text<C: Into<Cell>>(self, title: &str, cell: impl Fn(R) -> C + 'a) -> Self {
+    pub(crate) fn text<C: Into<Cell>>(self, title: &str, cell: impl Fn(R) -> C) -> Self {
         self.column(Head::text(title), cell)
     }
 
-    pub(crate) fn number<C: Into<Cell>>(self, title: &str, unit: &str, cell: impl Fn(R) -> C + 'a) -> Self {
+    pub(crate) fn number<C: Into<Cell>>(self, title: &str, unit: &str, cell: impl Fn(R) -> C) -> Self {
         self.column(Head::number(title, unit), cell)
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Column<'a>)) -> Self {
-        self.made.columns.last_mut().map(change);
-        self
-    }
-
-    /// Lets a narrow terminal do without the last column.
-    pub(crate) fn dispensable(self) -> Self {
-        self.change(|column| column.head.dispensable = true)
+    /// A column of numbers that is left out if no cell of it says anything.
+    pub(crate) fn known<C: Into<Cell>>(self, title: &str, unit: &str, cell: impl Fn(R) -> C) -> Self {
+        let spec = self.number(title, unit, cell);
+        let is_silent = |row: &Row| row.cells.last().is_none_or(|cell| cell.text.is_empty() || cell.text == ABSENT);
+        let is_known = !spec.table.rows.iter().all(is_silent);
+        spec.when(is_known)
     }
 
     /// Leaves the last column out unless `is_shown`.
     pub(crate) fn when(mut self, is_shown: bool) -> Self {
-        self.made.columns.truncate(self.made.columns.len() - usize::from(!is_shown));
+        if !is_shown {
+            self.table.remove(self.table.head.len() - 1);
+            self.keys = self.keys.min(self.table.head.len());
+        }
         self
     }
 
-    /// Leaves the last column out if no cell of it says anything.
-    pub(crate) fn if_any(self) -> Self {
-        self.change(|column| column.shown = Shown::IfAny)
+    /// Shows the columns so far in the first of the rows that have the same texts in all of them.
+    pub(crate) fn once(mut self) -> Self {
+        self.keys = self.table.head.len();
+        self
     }
 
-    /// Shows the last column in the first of the rows that have the same text in all such columns.
-    pub(crate) fn once(self) -> Self {
-        self.change(|column| column.shown = Shown::Once)
+    /// Lets a narrow terminal do without the columns of these titles.
+    pub(crate) fn dispensable(mut self, titles: &[&str]) -> Self {
+        self.table.head.iter_mut().for_each(|head| head.dispensable |= titles.contains(&head.title.as_str()));
+        self
     }
 
     /// Parts of a row besides its cells.
-    pub(crate) fn lines(mut self, line: impl Fn(R) -> Row + 'a) -> Self {
-        self.made.line = self.numbered(line);
+    pub(crate) fn lines(mut self, line: impl Fn(R) -> Row) -> Self {
+        for (of, row) in self.rows.iter().zip(&mut self.table.rows) {
+            *row = Row { cells: std::mem::take(&mut row.cells), ..line(*of) };
+        }
         self
     }
 
-    pub(crate) fn titles(mut self, title: impl Fn(R) -> String + 'a) -> Self {
-        self.made.title = self.numbered(title);
+    pub(crate) fn titles(mut self, title: impl Fn(R) -> String) -> Self {
+        self.titles = self.rows.iter().map(|of| title(*of)).collect();
         self
     }
 
     /// Explains columns that were added: the template `name` has a line for each, `- Latency [ms] := …`.
     pub(crate) fn tips(mut self, name: &str) -> Self {
-        self.made.explain(facts(name, ()));
+        for (heading, tip) in facts(name, ()) {
+            let heads = self.table.head.iter_mut().filter(|head| head.heading() == heading);
+            heads.for_each(|head| head.tip.clone_from(&tip));
+        }
         self
     }
 
-    /// The footnotes that cells mark.
-    pub(crate) fn notes(mut self, notes: &'a Notes) -> Self {
-        self.made.notes = Some(notes);
-        self
+    pub(crate) fn brief(self, is_brief: bool) -> Self {
+        TableSpec { is_brief, ..self }
     }
 
     pub(crate) fn caption(mut self, caption: impl Into<String>) -> Self {
-        self.made.table.caption = caption.into();
+        self.table.caption = caption.into();
         self
     }
 
     pub(crate) fn sub(mut self, sub: impl Into<String>) -> Self {
-        self.made.table.sub = sub.into();
+        self.table.sub = sub.into();
         self
     }
 
     pub(crate) fn build(self) -> Table {
-        self.made.build()
+        let TableSpec { mut table, keys, titles, is_brief, .. } = self;
+        table.notes = footnotes(&mut table.rows, is_brief);
+        let (mut above, mut before) = (String::new(), Vec::new());
+        for (at, mut row) in std::mem::take(&mut table.rows).into_iter().enumerate() {
+            if let Some(title) = titles.get(at).filter(|title| **title != above) {
+                table.rows.push(Row::title(title));
+                above.clone_from(title);
+            }
+            let key: Vec<String> = row.cells.iter().take(keys).map(|cell| cell.text.clone()).collect();
+            if key == before {
+                row.cells.iter_mut().take(keys).for_each(|cell| cell.text.clear());
+            } else {
+                row.first = true;
+                before = key;
+            }
+            table.rows.push(row);
+        }
+        table
     }
 
-    /// The table; `None` without rows.
     pub(crate) fn if_rows(self) -> Option<Table> {
         (!self.rows.is_empty()).then(|| self.build())
     }
 }
 
-impl Made<'_> {
-    fn explain(&mut self, tips: Vec<(String, String)>) {
-        for (heading, tip) in tips {
-            let heads = self.columns.iter_mut().map(|column| &mut column.head);
-            heads.filter(|head| head.heading() == heading).for_each(|head| head.tip.clone_from(&tip));
-        }
-    }
+/// A footnote: a text with the subjects that it is about.
+struct Footnote {
+    text: String,
+    subjects: Vec<String>,
+    /// Whether it stands for others.
+    has_others: bool,
+}
 
-    fn build(self) -> Table {
-        let Made { mut table, rows, columns, line, title, notes } = self;
-        let once = || columns.iter().enumerate().filter(|(_, c)| c.shown == Shown::Once).map(|(i, _)| i);
-        let (mut above, mut before) = (String::new(), Vec::new());
-        for row in 0..rows {
-            let heading = title(row);
-            if heading != above {
-                table.rows.push(Row::title(&heading));
-                above = heading;
+/// Numbers what is noted of the cells of `rows` in order of appearance: each text once.
+fn footnotes(rows: &mut [Row], is_brief: bool) -> Vec<String> {
+    let mut all: Vec<Footnote> = Vec::new();
+    for cell in rows.iter_mut().flat_map(|row| &mut row.cells) {
+        for (text, subject) in std::mem::take(&mut cell.notes) {
+            let is_same = |of: &Footnote| of.text == text || is_brief && in_brief(&of.text) == in_brief(&text);
+            let at = all.iter().position(is_same).unwrap_or(all.len());
+            if at == all.len() {
+                all.push(Footnote { text: text.clone(), subjects: Vec::new(), has_others: false });
             }
-            let mut made = Row { cells: columns.iter().map(|column| (column.cell)(row)).collect(), ..line(row) };
-            let here: Vec<String> = once().map(|i| made.cells[i].text.clone()).collect();
-            if here == before {
-                once().for_each(|i| made.cells[i].text.clear());
-            } else {
-                made.first = true;
-                before = here;
+            let note = &mut all[at];
+            note.has_others |= note.text != text;
+            if !subject.is_empty() && !note.subjects.contains(&subject) {
+                note.subjects.push(subject);
             }
-            table.rows.push(made);
-        }
-        let optional: Vec<bool> = columns.iter().map(|column| column.shown == Shown::IfAny).collect();
-        table.head = columns.into_iter().map(|column| column.head).collect();
-        let silent = |text: &str| text.is_empty() || text == ABSENT;
-        for index in (0..table.head.len()).rev().filter(|i| optional[*i]) {
-            if table.rows.iter().all(|r| r.cells.get(index).is_none_or(|cell| silent(&cell.text))) {
-                table.remove(index);
+            if !cell.marks.contains(&(at + 1)) {
+                cell.marks.push(at + 1);
             }
         }
-        table.notes = notes.map(|notes| notes.finish(&mut table.rows)).unwrap_or_default();
-        table
     }
+    let said = |Footnote { text, subjects, has_others }: Footnote| {
+        let subjects = if subjects.is_empty() { String::new() } else { subjects.join(", ") + ": " };
+        let others = if has_others { " (the first of these; the others are similar)" } else { "" };
+        format!("{subjects}{text}{others}")
+    };
+    all.into_iter().map(said).collect()
+}
+
+/// `text` without its figures, and without what is in brackets.
+fn in_brief(text: &str) -> String {
+    let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+    without_numbers(&outside.collect::<String>())
 }

@@ -8,7 +8,6 @@ use crate::words::cut;
 pub(crate) struct ChartPoint {
     pub(crate) x: f64,
     pub(crate) y: f64,
-    /// Ends of the error bar.
     pub(crate) bar: Option<(f64, f64)>,
     pub(crate) tip: String,
 }
@@ -25,7 +24,6 @@ pub(crate) struct ChartLine {
     pub(crate) points: Vec<ChartPoint>,
     /// Points of tests that no mean includes: hollow and not joined.
     pub(crate) hollow: Vec<ChartPoint>,
-    /// Number of the colour and marker.
     pub(crate) colour: usize,
     pub(crate) opacity: f64,
     /// Whether the line is dashed, for refused tests.
@@ -138,7 +136,6 @@ impl Chart {
         Chart { markers: true, ..Chart::of_lines(title, labels, lines, (340.0, 230.0)) }
     }
 
-    /// The chart; `None` if no line has a point.
     pub(crate) fn drawn(&self) -> Option<crate::doc::Chart> {
         let all = || self.lines.iter().flat_map(|l| l.points.iter().chain(&l.hollow)).filter(|p| p.is_finite());
         all().next()?;
@@ -290,7 +287,6 @@ impl Chart {
         }
     }
 
-    /// The line's marker, or a dot.
     fn mark(&self, colour: usize, x: f64, y: f64) -> (&'static str, String) {
         match self.dots {
             true => ("circle", format!("cx=\"{}\" cy=\"{}\" r=\"2.2\"", Px(x), Px(y))),

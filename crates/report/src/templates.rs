@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 
 use loadline_analyze::paired::percent as confidence;
-use loadline_model::format::{bytes, counted, duration_ns, duration_s, number, whole};
+use loadline_model::format::{ABSENT, bytes, counted, duration_ns, duration_s, number, whole};
 use loadline_model::probe::Operation;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use serde::Serialize;
 
 use crate::doc::{Block, Document};
 use crate::escape::{self, Text};
-use crate::words::{cut, percent, ratio, spans, stop, tests_named, when};
+use crate::words::{cut, percent, place, ratio, spans, stop, tests_named, when};
 use crate::{Format, ReportError, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
@@ -36,8 +36,7 @@ const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", inc
 const ITEM: char = '\u{1e}';
 const VALUE: char = '\u{1f}';
 
-/// A stored value for a context, as JSON has it: its type is large and written as JSON as well, so that no second serialiser of it is
-/// compiled.
+/// A stored value for a context, as JSON: no second serialiser of its large type is compiled.
 pub(crate) fn stored(value: &impl Serialize) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -80,7 +79,6 @@ pub(crate) fn html(document: &Document, paper: bool) -> String {
     render("page.html", context! { paper, style => STYLE, script => SCRIPT, footer, ..Value::from_serialize(document) })
 }
 
-/// `blocks` as a part of a page.
 pub(crate) fn part(blocks: &[Block]) -> String {
     render("blocks.html", context! { blocks })
 }
@@ -135,11 +133,14 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("duration_ns", duration_ns);
     environment.add_filter("fixed", |n: f64, decimals: usize| format!("{n:.decimals$}"));
     environment.add_filter("mib", |bytes: f64| number(bytes / 1_048_576.0, 3));
-    environment.add_filter("number", number);
+    let known = |n: Option<f64>, decimals: usize| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
+    environment.add_filter("ms", move |ns: Option<f64>| known(ns.map(|ns| ns / 1e6), 3));
+    environment.add_filter("number", known);
     environment.add_filter("operation", |id: &str| {
         Operation::ALL.into_iter().find(|o| o.id() == id).map_or("", Operation::title)
     });
     environment.add_filter("percent", percent);
+    environment.add_filter("place", |at: u32, over: &str| place(over, at));
     environment.add_filter("ratio", ratio);
     environment.add_filter("whole", whole);
     environment.add_filter("left", |text: String, wide: usize| format!("{text:<wide$}"));

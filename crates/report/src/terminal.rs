@@ -1,30 +1,26 @@
 //! Terminal output of `loadline run`: the line of each test, and the page of key figures that it ends with.
 
 use loadline_analyze::bound_of_sweep;
-use loadline_analyze::kpi::{LATENCY, rate_of};
+use loadline_analyze::kpi::rate_of;
 use loadline_analyze::sweep::{JOBS, swept_value};
 use loadline_model::disturbance::judged;
-use loadline_model::format::{ABSENT, number};
-use loadline_model::{Column, TestRecord, column};
+use loadline_model::format::ABSENT;
+use loadline_model::{TestRecord, column};
 use minijinja::context;
 
 use crate::RunData;
-use crate::columns::value;
 use crate::content::{aging, bounded, load, nodes, not_measured, page, qualified, verdict};
 use crate::doc::Block;
 use crate::platform_run::{PlatformRun, sides};
 use crate::templates::{prose, stored};
 use crate::text::for_terminal;
-use crate::words::{name, place, unit};
+use crate::words::{name, place, unit, value};
 
 /// Most sweeps with a sentence on what bounds them; with more, only the report has it.
 const FEW: usize = 8;
 
-/// The line of a test that is done: its first KPI and mean latency, and the redo of log-writer tests, or the sizes of a scan; with the
-/// verdict, without line break.
+/// The line of a test that is done: its main figures and the verdict, without line break.
 pub fn done_line(r: &TestRecord) -> String {
-    let figure = |column: &Column, decimals| r.figure(column).map_or(ABSENT.to_owned(), |v| number(v, decimals));
-    let ms = |column: &Column| r.figure(column).map_or(ABSENT.to_owned(), |ns| number(ns / 1e6, 3));
     let skew = if let column::Cell::Number(ms) = column::START_SKEW_MS.cell(r) { Some(ms) } else { None };
     let rate = rate_of(&[r]);
     let context = context! {
@@ -34,24 +30,16 @@ pub fn done_line(r: &TestRecord) -> String {
         delay => r.level().map(|level| level.delay_ms.to_string()),
         // The swept value follows the jobs.
         swept => r.swept().map(|over| place(over, swept_value(r))),
-        tps => figure(column::COMMIT_THROUGHPUT_TPS, 0),
-        redo => figure(column::REDO_MIB_PER_S, 2),
         rate => r.figure(rate).map_or(ABSENT.to_owned(), |v| value(rate, v)),
         unit => unit(rate),
-        ms => figure(LATENCY, 3),
         skew,
-        sizes => r.sizes().len(),
-        median => ms(column::COMMIT_TIME_NS_P50),
-        longest => ms(column::COMMIT_TIME_NS_MAX),
         disturbed => r.is_disturbed().then(|| judged(r)),
         kept_by => r.kept_by(),
-        cached => r.figure(column::CACHED_PCT_MAX),
     };
     prose("done-line", context)
 }
 
-/// The platform's key figures on one page for a terminal `width` characters wide (`None`: unlimited): one line per workload
-/// by component group, then the planned workloads that were not measured, with reasons.
+/// The platform's key figures for a terminal `width` characters wide (`None`: unlimited).
 pub fn end_page(run: &RunData, width: Option<usize>) -> String {
     let blocks: Vec<Block> = sides(std::slice::from_ref(run)).iter().flat_map(blocks).collect();
     for_terminal(&blocks, width).trim_start_matches('\n').to_owned()

@@ -113,8 +113,7 @@ fn table_width(t: &Table) -> usize {
     grid(&t.head, &cells_of(t)).lines().map(|l| l.chars().count()).max().unwrap_or(0)
 }
 
-/// A table `width` characters wide: columns with one text in all rows are said below it, then dispensable ones go, the last
-/// first. If it is still too wide, each row is a sentence.
+/// A table `width` characters wide: as [`narrowed`], or if it is still too wide, a sentence for each row.
 fn fitted(out: &mut String, t: &Table, (width, prose): (usize, usize)) {
     let (narrow, said) = narrowed(t, width);
     if table_width(&narrow) <= width {
@@ -146,7 +145,7 @@ fn sentence(t: &Table, row: &Row) -> String {
     format!("{name}:{}.", cells.collect::<String>().trim_start_matches(','))
 }
 
-/// `t` at most `width` characters wide, if that can be, and what is said of the columns that are left out.
+/// `t` without columns of one text in all rows, then without dispensable ones, the last first, until it fits; and what is said of these.
 fn narrowed(t: &Table, width: usize) -> (Table, Vec<String>) {
     let mut t = t.clone();
     let (mut said, mut left_out) = (Vec::new(), Vec::new());
@@ -196,8 +195,7 @@ fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
     rows.filter_map(|r| r.get(index)).map(|c| c.chars().count()).max().unwrap_or(0)
 }
 
-/// Headings over rows; numbers are aligned right, texts left. A row of one cell in a table of several columns is a heading
-/// of the rows that follow.
+/// Headings over rows. A row of one cell in a table of several columns is a heading of the rows that follow.
 pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
     let columns: Vec<(usize, Vec<String>)> = head
         .iter()

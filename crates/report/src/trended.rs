@@ -12,7 +12,6 @@ use loadline_model::Manifest;
 use loadline_model::format::counted;
 use minijinja::context;
 
-use crate::columns::{scale, value};
 use crate::compared::beyond;
 use crate::content::kept_tests;
 use crate::doc::{Block, Chart, Document, Section};
@@ -20,8 +19,8 @@ use crate::listing::{Listing, Named};
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::items;
-use crate::words::{heading_of, place, ratio};
-use crate::{Format, ReportError, RunData, columns};
+use crate::words::{chosen_columns, heading_of, place, ratio, scale, value};
+use crate::{Format, ReportError, RunData};
 
 /// Expected share of false ones among the series that are said to have changed.
 const ERROR: f64 = 0.05;
@@ -132,7 +131,7 @@ impl<'a> Trended<'a> {
     /// # Errors
     /// An id that is no column.
     pub fn new(runs: &'a [RunData], figures: Option<&[String]>) -> Result<Trended<'a>, ReportError> {
-        let figures = columns::chosen(figures)?;
+        let figures = chosen_columns(figures)?;
         let named = |run: &'a RunData| (name(&run.manifest), platform(run, &run.manifest.run));
         let platforms: Vec<(String, Platform<'_>)> = runs.iter().map(named).collect();
         let histories = histories(&platforms, figures.as_deref());

@@ -1,12 +1,65 @@
-//! Words for columns and points of a sweep: the same in tables, charts and sentences.
+//! Columns of tables, and words for them, their figures and points of a sweep: the same in tables, charts and sentences.
 
 pub(crate) use loadline_model::group::{distinct, grouped};
 
 use loadline_analyze::Sweep;
 use loadline_analyze::kpi::{LATENCY, THROUGHPUT};
-use loadline_model::column::{self, column};
-use loadline_model::format::{counted, number};
-use loadline_model::{Column, TestRecord, Validity};
+use loadline_model::column::{self, COLUMNS, column};
+use loadline_model::format::{Format, counted, nearest, number, whole};
+use loadline_model::{Column, Table, TestRecord, Validity};
+
+use crate::ReportError;
+
+/// The columns named by `ids`; `None` without `ids`.
+pub(crate) fn chosen_columns(ids: Option<&[String]>) -> Result<Option<Vec<&'static Column>>, ReportError> {
+    let Some(ids) = ids else { return Ok(None) };
+    let wanted: Vec<&str> = ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty()).collect();
+    if wanted.is_empty() {
+        return Err(ReportError::NoColumn);
+    }
+    let all = || COLUMNS.iter().map(|c| c.id);
+    let find = |id: &&str| {
+        column(id).ok_or_else(|| {
+            let nearest = nearest(id, all());
+            let others = all().filter(|c| c.contains(&id.to_lowercase()) && nearest != Some(*c));
+            ReportError::UnknownColumn {
+                given: (*id).to_owned(),
+                near: nearest.into_iter().chain(others).take(4).collect(),
+            }
+        })
+    };
+    wanted.iter().map(find).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+/// Columns of files that hold `records`: those of every group's table, each once.
+pub(crate) fn columns_of_files<'a>(records: impl Iterator<Item = &'a TestRecord>) -> Vec<&'static Column> {
+    let mut groups: Vec<&str> = records.map(|r| r.group.as_str()).collect();
+    groups.dedup();
+    if groups.is_empty() {
+        groups.push("");
+    }
+    distinct(groups.iter().flat_map(|g| Table::for_group(g).file_columns()))
+}
+
+/// `n` (in the column's stored unit) in the format of the column.
+pub(crate) fn value(column: &Column, n: f64) -> String {
+    match column.format {
+        Format::Integer => whole(n),
+        Format::Fixed(decimals) => number(n, decimals),
+        Format::NsAsMs => number(n / 1e6, 3),
+        Format::Text | Format::YesNo => n.to_string(),
+    }
+}
+
+/// By what a stored value of `column` is multiplied to have the unit that is shown.
+pub(crate) fn scale(column: &Column) -> f64 {
+    if column.format == Format::NsAsMs { 1e-6 } else { 1.0 }
+}
+
+/// Whether cells of `column` are aligned right.
+pub(crate) fn is_numeric(column: &Column) -> bool {
+    !matches!(column.format, Format::Text | Format::YesNo)
+}
 
 /// A column's title within a sentence: `commit latency`, but `SQL service time` and `I/O`.
 pub(crate) fn lower(title: &str) -> String {
@@ -82,6 +135,12 @@ pub(crate) fn place(over: &str, at: u32) -> String {
     let one = || things.strip_suffix("xes").map(|t| format!("{t}x")).or(things.strip_suffix('s').map(str::to_owned));
     let things = if at == 1 { one().unwrap_or_else(|| things.to_owned()) } else { things.to_owned() };
     format!("{at_text} {things}{per}")
+}
+
+/// Points of a sweep in words: `4, 8 jobs`.
+pub(crate) fn places(over: &str, points: &[u32]) -> String {
+    let (last, before) = points.split_last().map_or((0, &[][..]), |(last, before)| (*last, before));
+    before.iter().map(|at| format!("{at}, ")).collect::<String>() + &place(over, last)
 }
 
 /// `text` without its numbers, to find reasons that differ only in numbers.
@@ -196,6 +255,12 @@ pub(crate) fn percent(share: f64) -> String {
 /// `6`, or `5 of 6` if one was dropped.
 pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
     if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }
+}
+
+/// `A`, `B`, … `Z`, `AA`, ….
+pub(crate) fn letters(n: usize) -> String {
+    let last = char::from(b'A' + (n % 26) as u8);
+    if n < 26 { last.to_string() } else { format!("{}{last}", letters(n / 26 - 1)) }
 }
 
 /// `text` without a final full stop.

@@ -19,7 +19,6 @@ use super::shell::{problem, shell};
 
 const COOKIE: &str = "loadline";
 
-/// Who may ask.
 #[derive(Debug)]
 pub(super) struct Access {
     /// SHA-256 of the token, and of the cookie that stands for it.
@@ -57,7 +56,6 @@ impl Access {
             || cookies.any(|c| <[u8; 32]>::from(Sha256::digest(c)) == *cookie)
     }
 
-    /// The answer to what may not be asked.
     pub(super) fn refusal(&self, request: &Request) -> Option<Answer> {
         let mut hosts = request.header("host");
         if !self.knows(hosts.next().unwrap_or_default()) || hosts.next().is_some() {
@@ -101,7 +99,6 @@ fn cookie(token: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(format!("loadline serve: {token}")))
 }
 
-/// Policy of every answer.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     let [style, script] =
         [loadline_report::STYLE, loadline_report::SCRIPT].map(|part| STANDARD.encode(Sha256::digest(part)));
@@ -111,7 +108,6 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Adds the headers that every answer has.
 pub(super) fn guarded(mut answer: Answer) -> Answer {
     let fixed = [
         ("x-content-type-options", "nosniff"),
@@ -126,7 +122,6 @@ pub(super) fn guarded(mut answer: Answer) -> Answer {
     answer
 }
 
-/// The form that asks for the token.
 pub(super) fn login_page() -> Answer {
     token_form(200, "")
 }

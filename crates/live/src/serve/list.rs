@@ -16,9 +16,7 @@ use super::runs::{Brief, Listed, Seen};
 use super::shell::{address, shell};
 
 pub(super) const PER_PAGE: usize = 100;
-/// Labels shown of a run.
 const MOST_LABELS: usize = 6;
-/// Headlines shown of a run.
 const MOST_FIGURES: usize = 3;
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -33,7 +31,6 @@ pub(super) struct Asked {
     pub(super) figures: Vec<String>,
     /// The run that another one is to be compared with.
     pub(super) base: String,
-    /// Page, from 1.
     pub(super) page: usize,
 }
 
@@ -95,7 +92,6 @@ impl Asked {
     }
 }
 
-/// Codes of the workloads of a run.
 fn codes(brief: &Brief) -> impl Iterator<Item = &str> {
     brief.plan.workloads.iter().map(|w| w.code.as_str())
 }
@@ -135,7 +131,7 @@ pub(super) fn page<'a>(
     let page = asked.page.clamp(1, pages);
     let figures = asked.headlines(found);
     let rows = found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE);
-    let rows: Vec<Value> = rows.map(|listed| row(listed.as_ref(), asked, &figures, &seen)).collect();
+    let rows: Vec<Value> = rows.map(|listed| row(listed.as_ref(), &figures, &seen)).collect();
     let near: Vec<usize> = (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3).collect();
     let briefs = || all.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
     let platforms: BTreeSet<&str> = briefs().map(|brief| brief.plan.platform.as_str()).collect();
@@ -145,6 +141,7 @@ pub(super) fn page<'a>(
     let context = json!({
         "asked": asked,
         "query": asked.query(),
+        "base": address(&asked.base),
         "found": found.len(),
         "all": all.len(),
         "platforms": platforms.into_iter().map(shown_name).collect::<Vec<_>>(),
@@ -159,27 +156,13 @@ pub(super) fn page<'a>(
     shell("Runs", include_str!("list.html"), context)
 }
 
-fn row<'a>(listed: &'a Listed, asked: &Asked, figures: &[String], seen: &impl Fn(&'a str) -> Seen) -> Value {
+fn row<'a>(listed: &'a Listed, figures: &[String], seen: &impl Fn(&'a str) -> Seen) -> Value {
     let (id, link) = (&listed.id, address(&listed.id));
     let brief = match &listed.brief {
         Ok(brief) => brief,
         Err(why) => return json!({ "id": id, "link": link, "why": why }),
     };
     let Seen { tests, written } = seen(id);
-    let counts = tests.as_ref().map_or([0; 4], |tests| tests.counts);
-    let [valid, .., unchecked] = counts;
-    let all: usize = counts.iter().sum();
-    let said = match (all, unchecked) {
-        (0, _) => "–".to_owned(),
-        (_, 0) => format!("{valid} of {all}"),
-        _ => format!("{all}, not checked"),
-    };
-    // From where and how far each kind goes, of 60.
-    let bar = counts.iter().scan(0, |from, count| {
-        let x = *from as f64 / all.max(1) as f64 * 60.0;
-        *from += count;
-        Some([x, *count as f64 / all.max(1) as f64 * 60.0])
-    });
     let headline = |figure: &String| {
         let (code, what) = figure.rsplit_once(": ")?;
         let at = HEADLINES.iter().position(|name| *name == what)?;
@@ -187,35 +170,25 @@ fn row<'a>(listed: &'a Listed, asked: &Asked, figures: &[String], seen: &impl Fn
     };
     let ended = tests.as_ref().and_then(|tests| tests.ended);
     let length = ended.zip(parse_rfc3339(&brief.started_at)).and_then(|(end, start)| end.duration_since(start).ok());
-    let word = match (brief.state, written) {
-        (RunState::Started, Some(false)) => "not running here",
-        (known, _) => state(known),
-    };
     let platform = shown_name(&brief.plan.platform);
     let mut labels: Vec<_> = labels(brief).into_iter().filter(|label| *label != platform).collect();
     let more = labels.len().saturating_sub(MOST_LABELS);
     labels.truncate(MOST_LABELS);
     let of_arms = brief.plan.paired.as_ref().is_some_and(|paired| paired.links.is_none());
-    let compare = match (of_arms, asked.base.as_str()) {
-        (true, _) => Some((format!("/compare?run={link}"), "arms")),
-        (false, "") => Some((format!("/?{}&base={link}", asked.query()), "compare")),
-        (false, base) if base == id => None,
-        (false, base) => Some((format!("/compare?run={}&run={link}", address(base)), "compare with it")),
-    };
     json!({
         "id": id,
         "link": link,
         "started": brief.started_at,
         "platform": platform,
-        "state": word,
+        "state": state(brief.state),
+        "written": written,
         "goes_on": brief.state == RunState::Started,
         "figures": figures.iter().map(headline).collect::<Vec<_>>(),
-        "tests": said,
-        "bar": bar.collect::<Vec<_>>(),
+        "counts": tests.as_ref().map_or([0; 4], |tests| tests.counts),
         "length": length.map(|length| duration_s(length.as_secs_f64())),
         "labels": labels.into_iter().map(|label| [address(&label), label]).collect::<Vec<_>>(),
         "more": more,
-        "compare": compare,
+        "of_arms": of_arms,
     })
 }
 

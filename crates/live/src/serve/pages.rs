@@ -23,10 +23,7 @@ const MOST_RUNS: usize = 50;
 const MOST_FOLLOWED: usize = 1000;
 /// Most runs whose metrics are shown.
 const MOST_MEASURED: usize = 20;
-/// Media type of OpenMetrics text.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// Width of texts, characters.
-const WIDTH: usize = 110;
 /// Difference up to which two runs are called equivalent, as `loadline compare` has it.
 const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
 
@@ -57,7 +54,6 @@ impl PageError {
     }
 }
 
-/// The runs that a query names, each once.
 fn chosen(query: &str) -> Result<Vec<String>, PageError> {
     let all = distinct(values(query, "run"));
     if all.len() > MOST_RUNS {
@@ -76,7 +72,6 @@ pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
     Ok(page(&asked, &found, &all, |id| served.runs.seen(id)))
 }
 
-/// The report of the run that comes with loadline.
 pub(super) fn example() -> Result<String, PageError> {
     // Its runs were measured by different drivers.
     let options = Options { across_drivers: true, ..Options::default() };
@@ -101,7 +96,6 @@ pub(super) fn run(served: &Served, id: &str) -> Result<String, PageError> {
     Ok(linked(&page, &links))
 }
 
-/// Link to the report of the run `id`.
 fn report_of(id: &str) -> (String, &'static str) {
     (format!("/runs/{}/", address(id)), "Report of the run")
 }
@@ -148,7 +142,7 @@ pub(super) fn compare(served: &Served, query: &str) -> Result<String, PageError>
     let mut runs = several(served, &chosen(query)?)?;
     // What was measured later is compared with what was before, whatever the order of the list.
     runs.sort_by(|a, b| a.manifest.started_at.cmp(&b.manifest.started_at));
-    let compared = Compared::new(&runs, TERMS, WIDTH).map_err(|e| PageError::Asked(e.to_string()))?;
+    let compared = Compared::new(&runs, TERMS).map_err(|e| PageError::Asked(e.to_string()))?;
     Ok(linked(compared.html().as_bytes(), &[]))
 }
 

@@ -15,7 +15,6 @@ use loadline_report::{HEADLINES, Period, RunData, headlines};
 use loadline_store::{StoreError, StoredRun, Tail, is_written, notes, parse_rfc3339};
 use serde::Deserialize;
 
-/// Largest file of a run that is read, bytes.
 const LARGEST: u64 = 1 << 30;
 /// Largest manifest, bytes. Its size is that of the plan and the server's settings.
 const LARGEST_MANIFEST: u64 = 16 << 20;
@@ -23,7 +22,6 @@ const MOST_FILES: usize = 100_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Listed {
-    /// Name of its folder.
     pub(super) id: String,
     pub(super) brief: Result<Brief, String>,
 }
@@ -74,7 +72,6 @@ pub(super) struct Tests {
     /// Valid, disturbed and refused ones, and imported ones, which nobody has checked.
     pub(super) counts: [usize; 4],
     pub(super) headlines: BTreeMap<String, [Option<String>; HEADLINES.len()]>,
-    /// When the newest one ended.
     pub(super) ended: Option<SystemTime>,
 }
 
@@ -98,7 +95,6 @@ type Stamp = (u64, SystemTime);
 
 #[derive(Debug)]
 pub(super) struct Runs {
-    /// The folder that holds them.
     pub(super) dir: PathBuf,
     /// As [`super::ServeOptions::audited`].
     audited: fn(RunData) -> RunData,
@@ -162,7 +158,6 @@ impl Runs {
         Some(tests)
     }
 
-    /// Facts that are looked up for a run that is shown.
     pub(super) fn seen(&self, id: &str) -> Seen {
         Seen { tests: self.tests(id), written: is_written(&self.dir.join(id)) }
     }
@@ -183,7 +178,6 @@ impl Runs {
         }
     }
 
-    /// The whole run as reports take it.
     pub(super) fn read(&self, id: &str) -> Result<(StoredRun, RunData), RunError> {
         let (stored, data) = read_run(&self.path(id)?)?;
         Ok((stored, (self.audited)(data)))

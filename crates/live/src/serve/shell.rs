@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::http::Answer;
 
-/// A page that says why there is none.
 pub(super) fn problem(status: u16, text: &str) -> Answer {
     Answer::html(status, shell("loadline", "<p role=\"alert\">{{ text }}</p>", json!({ "text": text })))
 }

@@ -32,14 +32,12 @@ pub(crate) fn record(test: u32, why_invalid: Option<&str>) -> TestRecord {
     )
 }
 
-/// The begin of a test, as of `at_s`.
 pub(crate) fn begun(at_s: f64, test: u32) -> LiveLine {
     let workload = "LGWR-LAT1".to_owned();
     let test = LiveTest { test, workload, jobs: 8, repetition: 1, repeat: 2, left_s: 200.0, ..LiveTest::default() };
     LiveLine { at_s, event: LiveEvent::Test(test) }
 }
 
-/// A second of a test that began at 0.
 pub(crate) fn second(test: u32, elapsed_s: f64) -> LiveLine {
     let second = LiveSecond {
         test,
@@ -71,7 +69,6 @@ pub(crate) fn now() -> Now {
     now
 }
 
-/// Writes the manifest of the run at `path`.
 pub(crate) fn write_manifest(path: &Path, state: RunState) {
     std::fs::create_dir_all(path).unwrap();
     std::fs::write(path.join("manifest.json"), serde_json::to_string(&manifest(state)).unwrap()).unwrap();

@@ -4,5 +4,4 @@
 
 mod common;
 mod following;
-mod metrics;
 mod screen;

@@ -5,12 +5,11 @@ use loadline_model::record::AgePoint;
 use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
-use crate::columns::value;
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::PlatformRun;
 use crate::svg;
 use crate::templates::prose;
-use crate::words::heading_of;
+use crate::words::{heading_of, value};
 
 /// The columns drawn, in their order, with what each is in a part of the window.
 type Drawn = (&'static Column, fn(&AgePoint, &str) -> Option<f64>);
@@ -22,7 +21,6 @@ const DRAWN: [Drawn; 5] = [
     (column::DEAD_ROWS, |point, id| point.sizes.get(id).copied()),
 ];
 
-/// The section: of each test whether throughput falls, then a chart of each figure over the window.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for (colour, side) in sides.iter().enumerate() {
@@ -34,7 +32,6 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     Section::new("aging", "Aging", blocks)
 }
 
-/// Whether throughput falls in the window of `test`, and what became of the tables.
 pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
     let rates: Vec<f64> = test.aging().iter().map(|point| point.tps).collect();
     // Of a cache that is still filled at first the second half says more.

@@ -1,6 +1,6 @@
 //! Charts: figures over jobs with one line per platform, load lines, and throughput over time with one line per test.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use loadline_analyze::kpi::{LATENCY, RESPONSE, THROUGHPUT};
 use loadline_analyze::sweep::{JOBS, swept_value};
@@ -11,15 +11,16 @@ use loadline_model::format::number;
 use loadline_model::{Column, Series, TestRecord};
 use minijinja::context;
 
-use super::figure::with_interval;
+use super::qualified::with_interval;
 use crate::bars::{Bars, heat};
 use crate::canvas::COLOURS;
-use crate::columns::{scale, value};
 use crate::doc::{Block, Chart, Section};
 use crate::platform_run::{PlatformRun, swept as swept_workloads};
 use crate::svg;
 use crate::templates::prose;
-use crate::words::{distinct, grouped, heading_of, lower, place, short_name, swept, swept_title, title_of, unit};
+use crate::words::{
+    distinct, grouped, heading_of, lower, place, scale, short_name, swept, swept_title, title_of, unit, value,
+};
 
 /// Columns drawn for a workload whose records name no KPIs.
 const USUAL: [&Column; 3] = [THROUGHPUT, LATENCY, column::REDO_MIB_PER_S];
@@ -35,8 +36,7 @@ const LOG_AXIS_RATIO: f64 = 16.0;
 /// Most charts over time that are not folded away.
 const MOST_OPEN: usize = 8;
 
-/// A workload's KPIs over jobs and other swept parameters, all platforms in each chart; below, its load line, how its transaction times
-/// spread, and what sessions waited for.
+/// A workload's KPIs over what was swept, all platforms in each chart; its load line, its transaction times, and what sessions waited for.
 pub(crate) fn of_workload(sides: &[PlatformRun<'_>], workload: &str) -> Vec<Block> {
     let sweeps = || sides.iter().flat_map(|s| &s.sweeps).filter(|s| s.workload == workload);
     let named = sweeps().map(|s| &s.kpis).find(|kpis| !kpis.is_empty());
@@ -109,23 +109,22 @@ fn sweep_line(name: &str, sweep: &Sweep, column: &Column, colour: usize) -> svg:
         let end = most.min(highest / first.mean);
         [1.0, end].map(|times| (f64::from(fewest) * times, first.mean * times * scale)).into()
     });
-    // A test that no mean includes, and why.
-    let hollow = |at: u32, figures: &BTreeMap<String, f64>, why: String| {
-        let y = *figures.get(column.id)?;
-        let tip = format!("{} ({why})", tip(at, &value(column, y)));
-        Some(svg::ChartPoint { x: f64::from(at), y: y * scale, bar: None, tip })
-    };
-    let refused = sweep.points.iter().flat_map(|p| p.refused.iter().map(move |i| (p.at, i)));
-    let refused =
-        refused.filter_map(|(at, i)| hollow(at, &i.figures, format!("test {} is refused: {}", i.test, i.reason)));
-    let aside = sweep.points.iter().flat_map(|p| p.set_aside.iter().map(move |s| (p.at, s)));
-    let aside = aside
-        .filter_map(|(at, s)| hollow(at, &s.figures, format!("test {} is not part of the mean: {}", s.test, s.why())));
+    // Tests that no mean includes, and why.
+    let hollow = sweep.points.iter().flat_map(|p| {
+        let refused = p.refused.iter().map(|of| (of.test, &of.figures, format!("is refused: {}", of.reason)));
+        let aside = p.set_aside.iter();
+        let aside = aside.map(|of| (of.test, &of.figures, format!("is not part of the mean: {}", of.why())));
+        refused.chain(aside).filter_map(move |(test, figures, why)| {
+            let y = *figures.get(column.id)?;
+            let tip = format!("{} (test {test} {why})", tip(p.at, &value(column, y)));
+            Some(svg::ChartPoint { x: f64::from(p.at), y: y * scale, bar: None, tip })
+        })
+    });
     svg::ChartLine {
         name: name.to_owned(),
         points: means().map(mean).collect(),
         ideal,
-        hollow: refused.chain(aside).collect(),
+        hollow: hollow.collect(),
         colour,
         ..svg::ChartLine::default()
     }
@@ -210,7 +209,6 @@ fn names(at: &ByJobs<'_>) -> Vec<String> {
     at.iter().map(|(jobs, _)| jobs.to_string()).collect()
 }
 
-/// Heat map of the transaction times of the tests `at` each number of jobs.
 fn spread(side: &PlatformRun<'_>, at: &ByJobs<'_>, title: &str) -> Option<Chart> {
     let counted = |(_, tests): &(u32, Vec<&TestRecord>)| {
         let mut all = Counts::default();
@@ -294,19 +292,16 @@ impl OverTime {
     }
 }
 
-/// Throughput over time by platform and workload, one line per test.
 pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     let mut charts = Vec::new();
-    let mut longest_step = 0.0f64;
     for (colour, side) in sides.iter().enumerate() {
         for workload in distinct(side.sweeps.iter().map(|s| s.workload.as_str())) {
             let tests: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
-            let (lines, step) = time_lines(side, &tests, colour);
+            let lines = time_lines(side, &tests, colour);
             // Windows of a single row have no course.
             if lines.iter().all(|line| line.points.len() < 2) {
                 continue;
             }
-            longest_step = longest_step.max(step);
             let title = format!("{} – {workload}: throughput over time", side.label);
             let throughput = heading_of(THROUGHPUT, tests.iter().all(|t| t.group == "log-writer"));
             let labels = ["Time since window start [s]".to_owned(), throughput];
@@ -315,25 +310,24 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     }
     let many = charts.len() > MOST_OPEN;
     let folded = |charts| if many { Block::details("Charts of all workloads", vec![charts]) } else { charts };
-    let legend = prose("over-time", context! { step => longest_step as u64 });
+    let steps = sides.iter().flat_map(|side| side.run.over_time.values()).map(|over_time| over_time.rows_per_point);
+    let legend = prose("over-time", context! { step => steps.max().unwrap_or(1) });
     let blocks = Block::charts(2, charts).map(folded).into_iter().collect();
     Section::evidence("over-time", "Throughput over time", Block::explained(blocks, &legend))
 }
 
-/// One line per test with a series, and the most rows averaged into one point.
-fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> (Vec<svg::ChartLine>, f64) {
+/// One line per test with a series.
+fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> Vec<svg::ChartLine> {
     let order: BTreeSet<u32> = tests.iter().map(|t| swept_value(t)).collect();
     let repeated = tests.iter().any(|t| t.repetition > 1);
-    let known: Vec<(&TestRecord, &OverTime)> =
-        tests.iter().filter_map(|test| Some((*test, side.run.over_time.get(&test.test)?))).collect();
-    let line = |(test, over_time): &(&TestRecord, &OverTime)| {
+    let line = |test: &&TestRecord| {
+        let over_time = side.run.over_time.get(&test.test)?;
         let rank = order.iter().position(|j| *j == swept_value(test)).unwrap_or(0) as f64;
         let share = if order.len() > 1 { rank / (order.len() - 1) as f64 } else { 1.0 };
         let jobs = place(test.swept().unwrap_or(JOBS), swept_value(test));
         let name = if repeated { format!("{jobs}, no. {}", test.repetition) } else { jobs };
         let line = svg::ChartLine::through(&name, colour, over_time.points.iter().copied());
-        svg::ChartLine { opacity: 0.4 + 0.6 * share, dashed: !test.is_usable(), ..line }
+        Some(svg::ChartLine { opacity: 0.4 + 0.6 * share, dashed: !test.is_usable(), ..line })
     };
-    let step = known.iter().map(|(_, over_time)| over_time.rows_per_point as f64).fold(0.0, f64::max);
-    (known.iter().map(line).collect(), step)
+    tests.iter().filter_map(line).collect()
 }

@@ -1,17 +1,20 @@
-//! The evidence: tests that are not valid, missing figures, errors, notes, waits and every check.
+//! The evidence: tests that are not valid, missing figures, errors, notes, waits and every check; and of figures that loadline did not measure,
+//! imported and published ones, their source and what an audit found in them.
 
 use std::collections::BTreeMap;
 
 use loadline_model::column::column;
 use loadline_model::disturbance::why_not_valid;
 use loadline_model::format::{counted, number};
-use loadline_model::{Check, Column, Outcome, TestRecord};
+use loadline_model::{Check, Column, Imported, Outcome, TestRecord};
+use minijinja::context;
 
 use super::{qualified, stop};
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
-use crate::words::{distinct, grouped, spans, tests_named};
+use crate::templates::prose;
+use crate::words::{are, distinct, grouped, spans, tests_named};
 
 const TOP_WAITS: usize = 5;
 
@@ -32,8 +35,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], measured: &[PlatformRun<'_>], o
     Section::evidence("evidence", "Evidence", blocks)
 }
 
-/// A table whose first columns are the test.
-fn of_tests<'a, T: Copy + 'a>(rows: impl IntoIterator<Item = Of<'a, T>>, several: bool) -> TableSpec<'a, Of<'a, T>> {
+fn of_tests<'a, T: Copy>(rows: impl IntoIterator<Item = Of<'a, T>>, several: bool) -> TableSpec<Of<'a, T>> {
     TableSpec::new("facts", rows)
         .text("Platform", |(label, ..): Of<'_, T>| label.to_owned())
         .when(several)
@@ -50,7 +52,6 @@ fn not_valid(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
     Block::under("Tests that are not valid", Block::table(table.build()))
 }
 
-/// Every reason for a missing figure, with its columns and tests.
 fn missing(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let mut rows: Vec<[String; 4]> = Vec::new();
     for side in sides {
@@ -81,7 +82,7 @@ fn errors(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
 }
 
 /// Notes and forced refusals of `records`: each text once, with its tests.
-pub(super) fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
+fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
     let mut texts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for r in records {
         for text in r.notes.iter().map(ToString::to_string).chain(Option::from(r.forced.clone())) {
@@ -91,7 +92,6 @@ pub(super) fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
     texts.into_iter().map(|(text, tests)| format!("{}: {}.", tests_named(&tests), stop(&text)))
 }
 
-/// Notes of the tests, and what disturbed them.
 fn notes(side: &PlatformRun<'_>, several: bool) -> impl Iterator<Item = String> {
     let of = if several { format!("{}, ", side.label) } else { String::new() };
     let records = &side.run.records;
@@ -119,7 +119,6 @@ fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
 const DISTURBED: &str = "DISTURBED";
 const FAILED: &str = "FAILED";
 
-/// How a check ended, in a word.
 fn outcome(check: &Check) -> &'static str {
     match check.outcome {
         Outcome::Passed => "passed",
@@ -152,4 +151,50 @@ fn checks(all: &[Of<'_, ()>], several: bool, on_paper: bool) -> Vec<Block> {
     let more = on_paper.then(|| Block::para("On paper only checks that were noted or failed; --format html has all."));
     let blocks = Block::table(table.build()).into_iter().chain(more).collect();
     Block::under("Checks", (!made.is_empty()).then(|| Block::details(summary, blocks)))
+}
+
+/// The tests of all sides that are imported, in a sentence; `None` without any.
+pub(super) fn verdict_elsewhere(sides: &[PlatformRun<'_>]) -> Option<String> {
+    let records = || sides.iter().flat_map(|side| &side.run.records).filter_map(|r| r.imported());
+    let tools = distinct(records().map(Imported::tool_and_version));
+    let tests = records().count();
+    let said = format!("{} {} imported from {}", counted(tests, "test"), are(tests), tools.join(" and "));
+    (tests > 0).then(|| format!("{said}: not checked by loadline."))
+}
+
+pub(super) fn imported(sides: &[PlatformRun<'_>]) -> Section {
+    let mut blocks = Vec::new();
+    for side in sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| p.imported)) {
+        blocks.extend(source(side, true));
+        blocks.push(Block::List { items: files(side).into_iter().chain(noted(&side.run.records)).collect() });
+    }
+    let blocks = Block::explained(blocks, &prose("imported", ()));
+    Section::new("imported", "Imported, not checked", blocks)
+}
+
+/// The section on published platforms; empty without any. A brief one does not list what audits found.
+pub(super) fn published(sides: &[PlatformRun<'_>], brief: bool) -> Section {
+    let published = sides.iter().filter(|side| side.run.published.as_ref().is_some_and(|p| !p.imported));
+    let blocks = published.flat_map(|side| source(side, !brief)).collect();
+    let blocks = Block::explained(blocks, &prose("published", ()));
+    Section::new("published", "Published, not measured", blocks)
+}
+
+/// Where the figures of `side` come from, and what an audit of their table found: how much, and if `listed`, what.
+fn source(side: &PlatformRun<'_>, listed: bool) -> Vec<Block> {
+    let Some(published) = &side.run.published else { return Vec::new() };
+    let label = &side.label;
+    let errors = published.findings.iter().filter(|f| f.is_error).count();
+    let (found, tests, source) = (published.findings.len(), side.run.records.len(), &published.source);
+    let mut blocks = vec![Block::para(prose("source", context! { label, tests, source, found, errors }))];
+    if listed && !published.findings.is_empty() {
+        let list = Block::List { items: published.findings.iter().map(|f| f.said.clone()).collect() };
+        blocks.push(Block::details(format!("The audit of {label}"), vec![list]));
+    }
+    blocks
+}
+
+fn files(side: &PlatformRun<'_>) -> Vec<String> {
+    let files = side.run.records.iter().filter_map(|r| r.imported()).flat_map(|i| &i.files);
+    distinct(files.map(|file| format!("file {}, {} bytes, SHA-256 {}", file.name, file.bytes, file.sha256)))
 }

@@ -6,11 +6,10 @@ use loadline_analyze::{Comparison, Factor};
 use loadline_model::Column;
 use loadline_model::format::{ABSENT, counted};
 
-use crate::columns::value;
-use crate::doc::{Block, Cell, Head, Notes, Row, Section, Table};
+use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{alike, grouped, heading_of, place, swept, swept_title};
+use crate::words::{alike, grouped, heading_of, place, places, swept, swept_title, value};
 
 const ONE_TEST: &str = "one test each: no interval";
 
@@ -27,7 +26,6 @@ pub(crate) fn summary(comparisons: &[Comparison]) -> Section {
     Section::new("factors", "Factors between platforms", blocks)
 }
 
-/// Each reason in one sentence, with the workloads it holds for.
 fn not_compared(refused: &[&Comparison]) -> Vec<Block> {
     let reason = |c: &&&Comparison| match &c.lacks {
         Some(side) => format!("'{side}' has no test of them"),
@@ -40,82 +38,70 @@ fn not_compared(refused: &[&Comparison]) -> Vec<Block> {
     grouped(refused, reason).into_iter().map(said).collect()
 }
 
+/// A figure of a workload, whether it is its first, and what is remarked below it; no figure if none is known of both platforms.
+type Line<'a> = (&'a Comparison, Option<&'static Column>, bool, String);
+
 fn summary_table(base: &str, other: &str, comparisons: &[&Comparison]) -> Table {
-    let notes = Notes::default();
-    let head = [
-        Head::text("Workload"),
-        Head::text("Figure"),
-        Head::number(&format!("{base} at its peak"), ""),
-        Head::number(&format!("{other} at its peak"), ""),
-        Head::number("Factor at peak", "×"),
-        Head::number("Lowest at equal jobs", "×"),
-        Head::number("Highest at equal jobs", "×"),
-    ];
-    let rows = comparisons.iter().flat_map(|comparison| summary_rows(comparison, &notes));
-    let mut table = Table::new("key", head, rows);
-    table.notes = notes.finish(&mut table.rows);
-    Table { caption: format!("{other} against {base}"), sub: format!("base: {base}"), ..table }
+    let lines: Vec<Line<'_>> = comparisons.iter().flat_map(|comparison| lines(comparison)).collect();
+    let place = |c: &Comparison, at: u32| if c.over == JOBS { at.to_string() } else { place(&c.over, at) };
+    let side = |line: &Line<'_>, which: usize| {
+        let (ComparedAt::Peak { base_jobs, other_jobs }, f) = at_peak(line)? else { return None };
+        let at = place(line.0, [base_jobs, other_jobs][which]);
+        Some(format!("{} at {at}", value(line.1?, [f.base, f.other][which])))
+    };
+    let end = |(c, column, ..): &Line<'_>, which: usize| {
+        let Some((low, high)) = column.and_then(|column| c.range(column)) else { return ABSENT.into() };
+        let (jobs, f) = [low, high][which];
+        let cell = factor_cell(&f);
+        Cell { text: format!("{} at {}", cell.text, place(c, jobs)), ..cell }
+    };
+    let workload = |(c, column, is_first, _): &Line<'_>| match column {
+        Some(_) if *is_first => Cell::from(title(c)).noted(caveats(c), ""),
+        Some(_) => Cell::default(),
+        None => title(c).into(),
+    };
+    TableSpec::<&Line<'_>>::new("key", &lines)
+        .text("Workload", workload)
+        .text("Figure", |(c, column, ..)| column.map(|column| heading_of(column, c.about_the_log())))
+        .number(&format!("{base} at its peak"), "", |line| side(line, 0))
+        .number(&format!("{other} at its peak"), "", |line| side(line, 1))
+        .number("Factor at peak", "×", |line| at_peak(line).map_or_else(|| ABSENT.into(), |(_, f)| factor_cell(f)))
+        .number("Lowest at equal jobs", "×", |line| end(line, 0))
+        .number("Highest at equal jobs", "×", |line| end(line, 1))
+        .lines(|(.., first, remark)| Row { first: *first, remark: remark.clone(), ..Row::default() })
+        .caption(format!("{other} against {base}"))
+        .sub(format!("base: {base}"))
+        .build()
 }
 
-fn summary_rows(c: &Comparison, notes: &Notes) -> Vec<Row> {
+fn at_peak<'a>((c, column, ..): &Line<'a>) -> Option<(ComparedAt, &'a Factor)> {
+    let peak = c.peak()?;
+    Some((peak.at, peak.factor((*column)?)?))
+}
+
+fn lines(c: &Comparison) -> Vec<Line<'_>> {
     let peak = c.peak();
-    let place = |at: u32| if c.over == JOBS { at.to_string() } else { place(&c.over, at) };
-    let row = |column: &'static Column| {
-        let (at_peak, range) = (peak.and_then(|p| p.factor(column)), c.range(column));
-        if at_peak.is_none() && range.is_none() {
-            return None;
-        }
-        let [base, other, factor] = match at_peak {
-            Some(f) => {
-                let [base, other] = match peak.map(|p| p.at) {
-                    Some(ComparedAt::Peak { base_jobs, other_jobs }) => {
-                        [base_jobs, other_jobs].map(|jobs| format!(" at {}", place(jobs)))
-                    }
-                    _ => Default::default(),
-                };
-                let side = |at: String, figure: f64| Cell::from(value(column, figure) + &at);
-                [side(base, f.base), side(other, f.other), factor_cell(f, notes)]
-            }
-            None => [ABSENT; 3].map(Cell::from),
-        };
-        let end = |(jobs, f): (u32, Factor)| {
-            let cell = factor_cell(&f, notes);
-            Cell { text: format!("{} at {}", cell.text, place(jobs)), ..cell }
-        };
-        let [low, high] = match range {
-            Some((low, high)) => [end(low), end(high)],
-            None => [ABSENT; 2].map(Cell::from),
-        };
-        Some(Row::new(["".into(), heading_of(column, c.about_the_log()).into(), base, other, factor, low, high]))
-    };
-    let mut rows: Vec<Row> = c.metrics.iter().filter_map(|metric| row(metric)).collect();
-    let why = peak.and_then(|p| p.refused.clone());
-    let several = rows.len() > 1;
-    let Some(first) = rows.first_mut() else {
-        let remark = match (why, refused_points(c).first()) {
+    let is_known = |column: &&Column| c.range(column).is_some() || peak.is_some_and(|p| p.factor(column).is_some());
+    let known: Vec<&'static Column> = c.metrics.iter().copied().filter(|column| is_known(column)).collect();
+    let why = peak.and_then(|p| p.refused.as_ref());
+    let refused = refused_points(c);
+    let Some(last) = known.len().checked_sub(1) else {
+        let remark = match (why, refused.first()) {
             (Some(why), _) => format!("Not compared: {why}."),
             (None, Some((why, places))) => format!("Not compared at {places}: {why}."),
             (None, None) => "Not compared: no figure was measured on both platforms.".to_owned(),
         };
-        let cells = std::iter::once(title(c)).chain((1..7).map(|_| ABSENT.to_owned()));
-        return vec![Row { first: true, remark, ..Row::new(cells) }];
+        return vec![(c, None, true, remark)];
     };
-    first.first = true;
-    first.cells[0] = Cell::from(title(c)).marked(caveats(c).iter().map(|text| notes.mark(text, "")));
-    let mut remarks: Vec<String> = Vec::new();
-    remarks.extend(why.map(|why| format!("Peaks are not compared: {why}.")));
-    for (reason, places) in refused_points(c) {
-        remarks.push(format!("Not compared at {places}: {reason}."));
-    }
+    let mut remarks: Vec<String> = why.map(|why| format!("Peaks are not compared: {why}.")).into_iter().collect();
+    remarks.extend(refused.iter().map(|(reason, places)| format!("Not compared at {places}: {reason}.")));
     if !c.rows.iter().any(|r| matches!(r.at, ComparedAt::Jobs(_))) {
         remarks.push("No job count was measured on both platforms.".to_owned());
     }
     // With one row, the table itself names the workload.
-    let named = several && !remarks.is_empty();
-    if let Some(last) = rows.last_mut() {
-        last.remark = format!("{}{}", if named { title(c) + ": " } else { String::new() }, remarks.join(" "));
-    }
-    rows
+    let name = if last > 0 && !remarks.is_empty() { title(c) + ": " } else { String::new() };
+    let remark = |at: usize| if at == last { format!("{name}{}", remarks.join(" ")) } else { String::new() };
+    known.iter().enumerate().map(|(at, column)| (c, Some(*column), at == 0, remark(at))).collect()
 }
 
 /// Reasons for missing factors at points that both platforms measured, each with its points: `4, 8 jobs`.
@@ -124,15 +110,9 @@ fn refused_points(c: &Comparison) -> Vec<(&str, String)> {
         ComparedAt::Jobs(at) => Some((row.refused.as_deref()?, at)),
         ComparedAt::Peak { .. } => None,
     });
-    let words = |places: Vec<u32>| {
-        let (last, before) = places.split_last().map_or((0, &[][..]), |(last, before)| (*last, before));
-        let before: String = before.iter().map(|at| format!("{at}, ")).collect();
-        before + &place(&c.over, last)
-    };
-    alike(refused).into_iter().map(|(reason, places)| (reason, words(places))).collect()
+    alike(refused).into_iter().map(|(reason, at)| (reason, places(&c.over, &at))).collect()
 }
 
-/// The workload, and the swept parameter if not jobs.
 pub(super) fn title(c: &Comparison) -> String {
     if c.over == JOBS { c.workload.clone() } else { format!("{} over {}", c.workload, swept(&c.over)) }
 }
@@ -155,7 +135,7 @@ fn caveats(c: &Comparison) -> Vec<String> {
 }
 
 /// `4.95` with a note why there is no interval, or `4.95 [4.80, 5.10]`.
-pub(crate) fn factor_cell(f: &Factor, notes: &Notes) -> Cell {
+pub(crate) fn factor_cell(f: &Factor) -> Cell {
     let text = format!("{:.2}", f.factor.value);
     if let Some(i) = f.factor.interval {
         return format!("{text} [{:.2}, {:.2}]", i.low, i.high).into();
@@ -165,32 +145,27 @@ pub(crate) fn factor_cell(f: &Factor, notes: &Notes) -> Cell {
         _ if f.metric.id.ends_with("_max") => "a maximum has no interval".to_owned(),
         (other, base) => format!("{other} against {base} tests: no interval"),
     };
-    Cell::from(text).marked([notes.mark(&reason, "")])
+    Cell::from(text).noted([reason], "")
 }
 
-/// Every factor at every job count that both platforms measured.
 pub(crate) fn in_full(comparisons: &[Comparison]) -> Section {
     let tables = comparisons.iter().filter_map(|c| Block::table(full_table(c))).collect();
     Section::evidence("factors-in-full", "Factors at equal job counts", tables)
 }
 
 fn full_table(c: &Comparison) -> Table {
-    let notes = Notes::default();
     let place = |at: ComparedAt| match at {
         ComparedAt::Jobs(jobs) => jobs.to_string(),
         ComparedAt::Peak { base_jobs, other_jobs } => format!("peak: {other_jobs} against {base_jobs}"),
     };
-    let caveat = |row: &ComparisonRow| row.caveat.as_ref().map(|caveat| notes.mark(caveat, ""));
     let mut table = TableSpec::<&ComparisonRow>::new("figures", &c.rows)
-        .text(&swept_title(&c.over), |row| Cell::from(place(row.at)).marked(caveat(row)));
+        .text(&swept_title(&c.over), |row| Cell::from(place(row.at)).noted(&row.caveat, ""));
     for column in c.metrics.iter().copied() {
         let title = heading_of(column, c.about_the_log());
         let cell = |row: &ComparisonRow| match row.factor(column) {
-            Some(f) => factor_cell(f, &notes),
+            Some(f) => factor_cell(f),
             None if row.refused.is_some() => ABSENT.into(),
-            None => Cell::absent(
-                notes.mark("not measured on both platforms, or zero on one", &heading_of(column, c.about_the_log())),
-            ),
+            None => Cell::absent("not measured on both platforms, or zero on one", &title),
         };
         let head = Head::number(&title, "×").tip(column.meaning);
         table = table.column(head, cell).when(c.rows.iter().any(|r| r.factor(column).is_some()));
@@ -200,6 +175,5 @@ fn full_table(c: &Comparison) -> Table {
         .lines(|row| Row { remark: remark(row), ..Row::default() })
         .caption(title(c))
         .sub(format!("{} against {}", c.other, c.base))
-        .notes(&notes)
         .build()
 }

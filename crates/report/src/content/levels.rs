@@ -9,7 +9,7 @@ use loadline_model::variant::{Links, Paired};
 use minijinja::context;
 
 use crate::RunData;
-use crate::doc::{Block, Cell, Chart, Notes, Section, Table};
+use crate::doc::{Block, Cell, Chart, Section, Table};
 use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
@@ -17,16 +17,11 @@ use crate::templates::{items, prose};
 use crate::text::for_terminal;
 use crate::words::{grouped, of_pairs, percent};
 
-pub(crate) struct RunOfLevels<'a> {
+/// Costs of the levels of a run.
+pub struct Costs<'a> {
     paired: &'a Paired,
     links: &'a Links,
     costs: Vec<Cost<'a>>,
-}
-
-/// Levels of `run`, if it has any.
-pub(crate) fn of_run(run: &RunData) -> Option<RunOfLevels<'_>> {
-    let (paired, links) = run.manifest.plan.levels()?;
-    Some(RunOfLevels { paired, links, costs: costs(&run.records, paired.pairs) })
 }
 
 /// `0.412`: three digits after the point, or four that count.
@@ -34,7 +29,6 @@ fn ms(value: f64) -> String {
     if value.abs() < 100.0 { format!("{value:.3}") } else { format!("{value:.1}") }
 }
 
-/// `+0.412`.
 fn signed(value: f64) -> String {
     if value < 0.0 { format!("−{}", ms(-value)) } else { format!("+{}", ms(value)) }
 }
@@ -45,7 +39,18 @@ fn between(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
     interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low), shown(i.high)))
 }
 
-impl<'a> RunOfLevels<'a> {
+impl<'a> Costs<'a> {
+    /// Of a run of levels; `None` if it is not one.
+    pub fn from_run(run: &'a RunData) -> Option<Costs<'a>> {
+        let (paired, links) = run.manifest.plan.levels()?;
+        Some(Costs { paired, links, costs: costs(&run.records, paired.pairs) })
+    }
+
+    /// The costs for a terminal `width` characters wide.
+    pub fn text(&self, width: usize) -> String {
+        for_terminal(&[Block::Table(self.table()), Block::List { items: self.sentences() }], Some(width))
+    }
+
     /// Whether the standbys are the user's own: then nothing of loadline's is in between, and the round trip is not known.
     fn has_own_standbys(&self) -> bool {
         !self.links.standbys.is_empty()
@@ -67,7 +72,7 @@ impl<'a> RunOfLevels<'a> {
     }
 
     /// The answer in a sentence for each level, and what breaks the law that a commit cannot be faster than its round trip.
-    pub(crate) fn sentences(&self) -> Vec<String> {
+    fn sentences(&self) -> Vec<String> {
         let groups = self.groups();
         let levels = groups.iter().map(|((workload, level), costs)| {
             // Without intervals a line says more than is known.
@@ -97,10 +102,9 @@ impl<'a> RunOfLevels<'a> {
         items("levels-say", context! { levels, too_fast, own_standbys => self.has_own_standbys() })
     }
 
-    /// Costs whose added time is shown to be below the round trip, although commits should wait for one; with the most that may be
-    /// added, and the round trip, ms. Levels that wait for none show it too: of those nothing is added at any distance. Nor does a
-    /// copy show it that is sent at once: its way is in part that of the own log. Nor do several jobs: those that wait for replicas do
-    /// not queue for the log meanwhile, so less than a round trip may be added; that each commit takes one is checked in every window.
+    /// Costs whose added time is shown to be below the round trip, although commits wait for one; with the most that may be added, and the
+    /// round trip, ms. Not of a copy that is sent at once, whose way is in part that of the own log, nor of several jobs: those that wait for
+    /// replicas do not queue for the log meanwhile.
     fn too_fast(&self) -> Vec<(&Cost<'a>, f64, f64)> {
         if self.links.at_once {
             return Vec::new();
@@ -117,25 +121,20 @@ impl<'a> RunOfLevels<'a> {
         found
     }
 
-    /// Whether every cost has a valid pair, and none is too fast.
-    pub(crate) fn holds(&self) -> bool {
+    /// Whether each cost has a valid pair of windows, and no commit that should wait was faster than its round trip.
+    pub fn holds(&self) -> bool {
         self.costs.iter().all(|c| c.added.is_some()) && self.too_fast().is_empty()
     }
 
-    pub(crate) fn table(&self) -> Table {
-        let notes = Notes::default();
+    fn table(&self) -> Table {
         let named = |cost: &Cost<'_>| self.named(cost.cell.workload, cost.level, " ");
         let none = || Some("no pair of windows is valid".to_owned());
         let why = |cost: &Cost<'_>| cost.added.map_or_else(none, |added| added.why_no_interval());
-        let added = |cost: &Cost<'_>| {
-            let mark = why(cost).map(|why| notes.mark(&why, &named(cost)));
-            Cell::from(cost.added.map(|a| signed(a.value))).marked(mark)
-        };
+        let added = |cost: &Cost<'_>| Cell::from(cost.added.map(|a| signed(a.value))).noted(why(cost), &named(cost));
         let range = |i: Interval, shown: fn(f64) -> String| format!("{} – {}", shown(i.low), shown(i.high));
         let has_way = !self.has_own_standbys();
         TableSpec::<&Cost<'_>>::new("figures", &self.costs)
             .text("Level", named)
-            .once()
             .number("Jobs", "", |c| c.cell.jobs)
             .once()
             .number("Delay", "ms", |c| c.delay_ms.to_string())
@@ -154,7 +153,6 @@ impl<'a> RunOfLevels<'a> {
             .when(self.has_law())
             .number("Pairs", "", |c| of_pairs(c.cell.pairs.len(), c.dropped()))
             .caption("What a level adds to a commit")
-            .notes(&notes)
             .tips("tips of levels")
             .build()
     }
@@ -188,7 +186,6 @@ impl<'a> RunOfLevels<'a> {
         of_jobs.chain(of_delays).collect()
     }
 
-    /// A line for each level that has two points or more.
     fn chart(
         &self,
         title: String,
@@ -209,7 +206,6 @@ impl<'a> RunOfLevels<'a> {
         prose("levels", context! { own_standbys => self.has_own_standbys(), at_once => self.links.at_once })
     }
 
-    /// A header and a row of each cost.
     pub(crate) fn csv(&self) -> String {
         let columns: [Named<Cost<'_>>; 19] = [
             ("level", |c| c.level.into()),
@@ -239,29 +235,11 @@ impl<'a> RunOfLevels<'a> {
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs
-        && let Some(of_run) = of_run(run).filter(|of_run| !of_run.costs.is_empty())
+        && let Some(of_run) = Costs::from_run(run).filter(|of_run| !of_run.costs.is_empty())
     {
         blocks.push(Block::List { items: of_run.sentences() });
         blocks.extend(Block::charts(2, of_run.charts()));
         blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);
     }
     Section::new("levels", "The cost of synchronous replication", blocks)
-}
-
-#[derive(Debug, Clone)]
-pub struct Costs {
-    pub text: String,
-    /// A row per level, distance, job count and workload.
-    pub csv: String,
-    /// Whether each cost has a valid pair of windows, and no commit that should wait was faster than its round trip.
-    pub holds: bool,
-}
-
-impl Costs {
-    /// Of a run of levels; `None` if it is not one.
-    pub fn from_run(run: &RunData, width: usize) -> Option<Costs> {
-        let of = of_run(run)?;
-        let blocks = [Block::Table(of.table()), Block::List { items: of.sentences() }];
-        Some(Costs { text: for_terminal(&blocks, Some(width)), csv: of.csv(), holds: of.holds() })
-    }
 }

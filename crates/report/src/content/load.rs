@@ -4,7 +4,7 @@ use loadline_model::format::{counted, number, whole};
 use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{Column, TestRecord, column};
 
-use super::kinds;
+use super::profiles;
 use crate::RunData;
 use crate::doc::{Block, Cell, Row, Section, Table};
 use crate::spec::TableSpec;
@@ -16,7 +16,7 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         && let Some(table) = table(&run.records)
     {
         blocks.push(Block::Table(table));
-        blocks.extend(kinds::charts(run));
+        blocks.extend(profiles::charts(run));
         blocks.push(Block::para(prose("load", ())));
     }
     Section::new("load", "Load of the jobs", blocks)
@@ -34,8 +34,7 @@ struct Line<'a> {
     response_ns: [Option<f64>; 2],
 }
 
-/// A row for each valid test whose jobs think, open new sessions, differ, have a rate that was found or skewed keys, or run several scripts, and one for each of these parts;
-/// `None` without any.
+/// A row for each test whose load is more than jobs in a closed loop or at a rate, and one for each of its parts; `None` without any.
 pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Option<Table> {
     let special = |r: &&'a TestRecord| {
         let load = r.load();
@@ -49,10 +48,9 @@ pub(crate) fn table<'a>(records: impl IntoIterator<Item = &'a TestRecord>) -> Op
 pub(crate) fn with_kinds(r: &TestRecord, caption: &str) -> Option<Block> {
     let table = if !r.kinds().is_empty() { shown(std::iter::once(r)) } else { None };
     let table = table.map(|table| Block::Table(Table { caption: caption.to_owned(), ..table }));
-    Block::beside(kinds::chart(r), table)
+    Block::beside(profiles::chart(r), table)
 }
 
-/// A row for each of these tests, and for each of its parts.
 fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
     let lines: Vec<Line<'_>> = tests.flat_map(|r| std::iter::once(of_test(r)).chain(parts(r))).collect();
     let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
@@ -66,47 +64,29 @@ fn shown<'a>(tests: impl Iterator<Item = &'a TestRecord>) -> Option<Table> {
         .text("Test", |line| &line.name)
         .text("Load", |line| &line.load)
         .number("Throughput", "tps", |line| line.tps.map(whole))
-        .number("Highest rate", "tps", |line| {
+        .known("Highest rate", "tps", |line| {
             let found = line.record.filter(|r| r.figure(column::RATE_LOOKS).is_some());
             found.and_then(|r| r.figure(column::RATE_TPS)).map(|tps| number(tps, 1))
         })
-        .if_any()
-        .number("from", "tps", |line| figure(line, column::RATE_LOW_TPS, &|tps| number(tps, 1)))
-        .if_any()
-        .number("to", "tps", |line| figure(line, column::RATE_HIGH_TPS, &|tps| number(tps, 1)))
-        .if_any()
+        .known("from", "tps", |line| figure(line, column::RATE_LOW_TPS, &|tps| number(tps, 1)))
+        .known("to", "tps", |line| figure(line, column::RATE_HIGH_TPS, &|tps| number(tps, 1)))
         .number("Transaction mean", "ms", |line| ms(line.transaction_ns[0]))
-        .dispensable()
         .number("p50", "ms", |line| ms(line.transaction_ns[1]))
-        .dispensable()
-        .number("p95", "ms", |line| ms(line.transaction_ns[2]))
-        .if_any()
-        .dispensable()
+        .known("p95", "ms", |line| ms(line.transaction_ns[2]))
         .number("p99", "ms", |line| ms(line.transaction_ns[3]))
-        .number("Response p50", "ms", |line| ms(line.response_ns[0]))
-        .if_any()
-        .dispensable()
-        .number("Response p99", "ms", |line| ms(line.response_ns[1]))
-        .if_any()
-        .dispensable()
-        .number("Think time", "ms", |line| figure(line, column::THINK_TIME_MS_MEAN, &|ms| number(ms, 3)))
-        .if_any()
-        .number("Thinking", "%", |line| pct(line, column::THINKING_PCT))
-        .if_any()
-        .dispensable()
-        .number("New sessions", "1/s", |line| figure(line, column::CONNECTS_PER_S, &whole))
-        .if_any()
-        .number("Connect mean", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_MEAN))
-        .if_any()
-        .number("Connect p50", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_P50))
-        .if_any()
-        .dispensable()
-        .number("Connect p99", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_P99))
-        .if_any()
-        .dispensable()
-        .number("Connecting", "%", |line| pct(line, column::CONNECTING_PCT))
-        .if_any()
-        .dispensable()
+        .known("Response p50", "ms", |line| ms(line.response_ns[0]))
+        .known("Response p99", "ms", |line| ms(line.response_ns[1]))
+        .known("Think time", "ms", |line| figure(line, column::THINK_TIME_MS_MEAN, &|ms| number(ms, 3)))
+        .known("Thinking", "%", |line| pct(line, column::THINKING_PCT))
+        .known("New sessions", "1/s", |line| figure(line, column::CONNECTS_PER_S, &whole))
+        .known("Connect mean", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_MEAN))
+        .known("Connect p50", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_P50))
+        .known("Connect p99", "ms", |line| of_ms(line, column::CONNECT_TIME_NS_P99))
+        .known("Connecting", "%", |line| pct(line, column::CONNECTING_PCT))
+        .dispensable(&[
+            "Transaction mean", "p50", "p95", "Response p50", "Response p99", "Thinking", "Connect p50", "Connect p99",
+            "Connecting",
+        ])
         .lines(|line| Row { first: line.record.is_some(), ..Row::default() })
         .caption("Load of the jobs")
         .tips("tips of the load of jobs")
@@ -131,7 +111,6 @@ fn of_test(r: &TestRecord) -> Line<'_> {
     }
 }
 
-/// The populations of a test, and the kinds of its transactions.
 fn parts(r: &TestRecord) -> impl Iterator<Item = Line<'_>> {
     let line = |load, tps, times: Option<[f64; 3]>, p95_ns, response_ns: Option<[f64; 3]>| Line {
         record: None,

@@ -9,16 +9,14 @@ use loadline_model::Column;
 use loadline_model::column::column;
 use loadline_model::format::counted;
 
-use super::figure::figure;
-use super::qualified;
+use super::qualified::{figure, kept_by};
 use crate::RunData;
-use crate::columns::scale;
-use crate::doc::{Block, Cell, Notes, Section};
+use crate::doc::{Block, Cell, Section};
 use crate::listing::{Listing, Named};
 use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{distinct, grouped, title_of};
+use crate::words::{distinct, grouped, scale, title_of};
 
 const GROUP: &str = "data-load";
 
@@ -39,7 +37,6 @@ struct Study<'a> {
 type Measured<'a> = (&'a Sweep, &'a SweepPoint);
 
 impl<'a> Study<'a> {
-    /// The parts of which the sweeps of `workload` over jobs tell.
     fn new(side: &'a PlatformRun<'a>, workload: &'a str) -> Study<'a> {
         let own = || side.sweeps.iter().filter(|sweep| sweep.workload == workload && sweep.over_jobs());
         let rate = |sweep: &Sweep| sweep.peak().and_then(|peak| sweep.rate_at(peak)).map_or(0.0, |rate| rate.mean);
@@ -99,7 +96,6 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         let all = distinct(own.iter().flat_map(|study| study.metrics())).into_iter().map(Some);
         rows.extend(std::iter::once(None).chain(all).flat_map(|metric| own.iter().map(move |study| (*study, metric))));
     }
-    let notes = Notes::default();
     let mut table = TableSpec::<(&Study<'_>, Metric)>::new("figures", rows)
         .titles(|(study, _)| study.workload.to_owned())
         .text("Figure", |(_, metric)| metric.map_or("measured with", |column| title_of(column, false)));
@@ -111,11 +107,10 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         .text("Platform", |(study, _)| &study.side.label)
         .when(several);
     for (part, (_, title, _)) in PARTS.iter().enumerate() {
-        let notes = &notes;
         let any = part < 2 || studies.iter().any(|study| study.parts[part].is_some());
-        table = table.number(title, "", move |(study, metric)| cell(study, part, metric, notes)).when(any);
+        table = table.number(title, "", move |(study, metric)| cell(study, part, metric)).when(any);
     }
-    let table = table.notes(&notes).build();
+    let table = table.build();
     let blocks = Block::table(table).into_iter().collect();
     Section::new(
         "load-study",
@@ -124,11 +119,11 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     )
 }
 
-fn cell(study: &Study<'_>, part: usize, metric: Metric, notes: &Notes) -> Cell {
+fn cell(study: &Study<'_>, part: usize, metric: Metric) -> Cell {
     let (_, title, why) = PARTS[part];
-    let Some((sweep, point)) = study.parts[part] else { return Cell::absent(notes.mark(why, title)) };
+    let Some((sweep, point)) = study.parts[part] else { return Cell::absent(why, title) };
     match metric {
-        Some(column) => figure(&study.side.run.records, point, column, notes),
+        Some(column) => figure(&study.side.run.records, point, column),
         None => {
             let nodes = match (sweep.nodes, study.side.run.manifest.target.nodes) {
                 (0..=1, _) => String::new(),
@@ -136,12 +131,11 @@ fn cell(study: &Study<'_>, part: usize, metric: Metric, notes: &Notes) -> Cell {
                 (n, _) => format!(", {n} nodes"),
             };
             let place = format!("{}{nodes}", counted(point.jobs as usize, "job"));
-            Cell::from(place).marked(qualified::mark(point, notes))
+            Cell::from(place).noted(kept_by(point), "")
         }
     }
 }
 
-/// A figure of a part of a platform.
 type Line<'a> = (&'a Study<'a>, &'static str, Measured<'a>, &'static Column);
 
 /// A row for each figure of each part of each platform; a value is in the unit of the column.

@@ -3,33 +3,26 @@
 pub(crate) mod aging;
 mod answer;
 pub(crate) mod charts;
-mod elsewhere;
 mod evidence;
 pub(crate) mod factors;
-pub(crate) mod facts;
-pub(crate) mod figure;
-mod key;
-pub(crate) mod kinds;
 pub(crate) mod levels;
 pub(crate) mod load;
 pub(crate) mod load_study;
-mod mind;
 pub(crate) mod nodes;
 mod page;
 pub(crate) mod platform;
+pub(crate) mod profiles;
 pub(crate) mod qualified;
 pub(crate) mod ratios;
 mod sizes;
 mod tables;
 pub(crate) mod variants;
-pub(crate) mod wait_profiles;
-mod waits;
 
 pub(crate) use crate::words::stop;
-pub(crate) use mind::bounded;
+pub(crate) use answer::bounded;
 pub(crate) use page::{not_measured, table as page};
 pub(crate) use qualified::{kept as kept_tests, verdict};
-pub(crate) use waits::{all as waits_of, histogram};
+pub(crate) use tables::{all_histograms as waits_of, histogram};
 
 use loadline_model::Column;
 use loadline_model::manifest::RunState;
@@ -54,7 +47,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let records = || measured.iter().flat_map(|side| &side.run.records);
     let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
     let complete = measured.iter().all(|side| side.run.manifest.state == RunState::Complete);
-    let unchecked = elsewhere::verdict(&sides);
+    let unchecked = evidence::verdict_elsewhere(&sides);
     let verdict = (tests > 0 || unchecked.is_none()).then(|| qualified::verdict(records(), false));
     let told = if let [side] = measured.as_slice() { qualified::tells_apart(&side.run.records) } else { None };
     let tried = qualified::tried_again(records()).into_iter().chain(told);
@@ -80,7 +73,7 @@ fn sections(
 ) -> Vec<Section> {
     // Published jobs ran in the database; each comparison with others says so.
     let across_drivers = options.across_drivers || sides.iter().any(|side| side.run.published.is_some());
-    let comparisons = comparisons(sides, across_drivers);
+    let comparisons = comparisons(sides, across_drivers, false);
     // Key figures have imported tests as well, marked as such; published platforms do not.
     let own = |side: &&PlatformRun<'_>| side.run.published.as_ref().is_none_or(|p| p.imported);
     let own: Vec<PlatformRun<'_>> = sides.iter().filter(own).cloned().collect();
@@ -88,17 +81,17 @@ fn sections(
         answer::section(&own, &comparisons),
         variants::section(runs),
         levels::section(runs),
-        facts::section(runs),
+        platform::facts_section(runs),
         aging::section(measured),
         nodes::section(runs),
         nodes::processes(runs),
         page::section(&own, options.paper),
-        mind::section(measured),
+        answer::mind(measured),
         notes(runs, options.summary),
         load::section(runs),
-        elsewhere::imported(sides),
-        elsewhere::published(sides, options.summary),
-        key::section(sides, options.summary),
+        evidence::imported(sides),
+        evidence::published(sides, options.summary),
+        page::load_lines(sides, options.summary),
         load_study::section(runs),
         factors::summary(&comparisons),
         options.prices.as_ref().map_or_else(Section::default, |prices| prices.section(sides, &comparisons)),
@@ -128,7 +121,6 @@ fn sections(
     all
 }
 
-/// Notes of the users on the runs, and in a summary on their workloads as well.
 fn notes(runs: &[RunData], of_workloads: bool) -> Section {
     let mut blocks = Vec::new();
     for run in runs {
@@ -148,7 +140,6 @@ fn title_of(sides: &[PlatformRun<'_>]) -> String {
     sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · ")
 }
 
-/// Database, time and version of each platform, or where its figures come from.
 fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
         let (m, source) = (&s.run.manifest, s.run.published.as_ref().map(|p| &p.source));
@@ -160,7 +151,7 @@ fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
 /// Machine and storage of each platform that loadline measured; platforms on the same one are one line.
 fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
     let measured = sides.iter().filter(|s| s.run.published.is_none());
-    let lines = grouped(measured, |side| mind::platform(&side.run.manifest));
+    let lines = grouped(measured, |side| answer::machine(&side.run.manifest));
     // A title of the user's does not name the platform.
     let alone = lines.len() == 1 && !titled;
     let labels = |of: &[&PlatformRun<'_>]| of.iter().map(|side| side.label.as_str()).collect::<Vec<_>>().join(", ");

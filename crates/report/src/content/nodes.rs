@@ -38,7 +38,6 @@ fn of_node(node: &NodeFigures, name: &str) -> Option<f64> {
     node.per_s.get(name).or_else(|| node.gauges.get(name)).copied()
 }
 
-/// The section of one run over several nodes.
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
     if let [run] = runs {
@@ -73,7 +72,6 @@ fn throughput(r: &TestRecord) -> (&'static column::Column, &'static str) {
     if of_rows { (column::ROWS_PER_S, "rows/s") } else { (column::COMMIT_THROUGHPUT_TPS, "tps") }
 }
 
-/// Mean and spread of the throughput over repetitions.
 fn estimate(tests: &[&TestRecord]) -> Option<Estimate> {
     let (column, _) = throughput(tests.first()?);
     Estimate::from_values(&tests.iter().filter_map(|r| r.figure(column)).collect::<Vec<f64>>())
@@ -94,7 +92,6 @@ fn slowest(tests: &[&TestRecord]) -> Option<f64> {
     (0..nodes).filter_map(of_node).reduce(f64::min)
 }
 
-/// Mean of a figure over repetitions.
 fn mean(tests: &[&TestRecord], column: &column::Column) -> Option<f64> {
     let values: Vec<f64> = tests.iter().filter_map(|r| r.figure(column)).collect();
     stats::mean(&values)
@@ -197,7 +194,6 @@ fn each(records: &[&TestRecord]) -> Table {
     table.build()
 }
 
-/// The section of runs over agents; empty without any.
 pub(crate) fn processes(runs: &[RunData]) -> Section {
     let records = runs.iter().flat_map(|run| &run.records);
     let table = of_agents(records.flat_map(|r| r.by_agent().iter().map(move |agent| (r, agent))));

@@ -1,28 +1,26 @@
-//! The key figures on one page, by component group: one line per workload with its peak, the load and latency there, and
-//! its valid tests; then the planned workloads that were not measured.
+//! The key figures on one page, by component group: one line per workload with its peak, the load and latency there, and its valid tests; then
+//! the planned workloads that were not measured. And the load lines: the share of the limit at the peak, growth, what bounds it, the load line.
 
 use loadline_analyze::kpi::{LATENCY, time_in_checkpoint};
-use loadline_analyze::{BoundBy, Sweep, SweepPoint, bound_of_sweep, kept_test};
-use loadline_model::column;
+use loadline_analyze::{BoundBy, LoadLine, NotKey, Sweep, SweepPoint, bound_of_sweep, kept_test};
 use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, Format, counted, number};
-use loadline_model::{Column, TestRecord};
+use loadline_model::{Column, TestRecord, column};
+use minijinja::context;
 
-use super::figure::{absent, share as share_of_limit};
-use super::key::NO_MEAN;
+use super::qualified::{LIMIT, TITLE, absent, figure, limit, share as share_of_limit};
 use super::{qualified, sizes, stop};
 use crate::bars::{load_line, share};
-use crate::columns::value;
-use crate::doc::{Block, Cell, Notes, Row, Section, Table};
-use crate::platform_run::{PlatformRun, Scan, group_title, groups};
+use crate::doc::{Block, Cell, Row, Section, Table};
+use crate::platform_run::{PlatformRun, Scan, group_title, groups, swept};
 use crate::spec::TableSpec;
-use crate::templates::prose;
-use crate::words::{alike, are, grouped, name, of_pairs, short_name, short_place, tests_named, unit};
+use crate::templates::{prose, stored};
+use crate::words::{
+    alike, are, grouped, name, of_pairs, place, places, short_name, short_place, tests_named, unit, value,
+};
 
-/// Mean and 99th percentile of the time of a single-block read.
 const READ: (&Column, &Column) = (column::READ_TIME_US_MEAN, column::READ_TIME_US_P99);
 
-/// The section: one table per platform.
 pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
     let several = sides.len() > 1;
     let mut blocks = Vec::new();
@@ -53,14 +51,13 @@ struct Line {
     remark: String,
 }
 
-/// The page of one platform. The first page on paper has space for one list of refused, disturbed and kept tests: that of what to
-/// mind. So this one has none there.
+/// The page of one platform. The first page on paper lists refused, disturbed and kept tests once: in what to mind.
 pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Table {
-    let (notes, all) = (Notes::new(on_paper), groups(std::iter::once(side)));
+    let all = groups(std::iter::once(side));
     let mut lines: Vec<Line> = Vec::new();
     for group in &all {
         let sweeps = side.sweeps.iter().filter(|sweep| sweep.group == *group);
-        lines.extend(sweeps.map(|sweep| of_sweep(side, sweep, on_paper, &notes)));
+        lines.extend(sweeps.map(|sweep| of_sweep(side, sweep, on_paper)));
         let scans = side.scans.iter().filter(|scan| scan.record.group == *group);
         lines.extend(scans.map(|scan| of_scan(scan, on_paper)));
     }
@@ -73,22 +70,19 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
         .number("Latency", "mean", |line| line.mean.clone())
         .number("Latency", "p99", |line| line.p99.clone())
         .text("Valid tests", |line| &line.valid_tests)
-        .dispensable()
-        .number("Of limit", "%", |line| line.of_limit.clone())
-        .if_any()
-        .dispensable()
+        .known("Of limit", "%", |line| line.of_limit.clone())
         .text("Bounded by", |line| line.bounded_by.map_or(ABSENT, |by| by.name()))
-        .dispensable()
         .when(any_bound)
+        .dispensable(&["Valid tests", "Of limit", "Bounded by"])
         .titles(|line| if all.len() > 1 { group_title(&line.group).to_owned() } else { String::new() })
         .lines(|line| Row { invalid: line.is_invalid, remark: line.remark.clone(), ..Row::default() })
         .caption(caption)
-        .notes(&notes)
+        .brief(on_paper)
         .tips("tips of key figures")
         .build()
 }
 
-fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes) -> Line {
+fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool) -> Line {
     let (records, is_published) = (&side.run.records, side.run.published.is_some());
     let said = if on_paper { Vec::new() } else { vec![why_not(sweep), qualified::remark(sweep)] };
     let absent = || Cell::from(ABSENT);
@@ -107,9 +101,9 @@ fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes
         remark: remark(&sweep.workload, said),
     };
     let Some(peak) = sweep.peak() else {
-        let why = notes.mark("every test is refused or has no throughput", "");
+        let peak = Cell::absent("every test is refused or has no throughput", "");
         // Where a place would say what was swept, there is none.
-        return Line { workload: name(sweep, &side.sweeps), peak: Cell::absent(why), ..without_peak };
+        return Line { workload: name(sweep, &side.sweeps), peak, ..without_peak };
     };
     let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
     let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));
@@ -118,15 +112,15 @@ fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool, notes: &Notes
     let (mean, p99) = latency(sweep, peak);
     let rate = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
     Line {
-        peak: rate.marked(qualified::mark(peak, notes)),
+        peak: rate.noted(qualified::kept_by(peak), ""),
         unit: unit(sweep.rate),
         at: Cell::from(short_place(sweep, peak.at)).drawn(drawn),
         mean: match mean {
-            Some(mean) => time(records, peak, mean, notes),
-            None => Cell::absent(notes.mark(NO_MEAN, "Latency [mean]")),
+            Some(mean) => time(records, peak, mean),
+            None => Cell::absent(NO_MEAN, "Latency [mean]"),
         },
-        p99: time(records, peak, p99, notes),
-        of_limit: share_of_limit(records, sweep, peak, notes)
+        p99: time(records, peak, p99),
+        of_limit: share_of_limit(records, sweep, peak)
             .drawn(pct.map(|pct| share(pct, bounded_by.unwrap_or(BoundBy::Unknown)))),
         bounded_by,
         ..without_peak
@@ -181,11 +175,10 @@ fn latency(sweep: &Sweep, point: &SweepPoint) -> (Option<&'static Column>, &'sta
     if is_read { (Some(READ.0), READ.1) } else { (Some(mean), p99) }
 }
 
-/// A time of `point` in a fitting unit.
-fn time(records: &[TestRecord], point: &SweepPoint, column: &Column, notes: &Notes) -> Cell {
+fn time(records: &[TestRecord], point: &SweepPoint, column: &Column) -> Cell {
     match point.figure(column) {
         Some(e) => short_ns(nanoseconds(column, e.mean)).into(),
-        None => absent(records, point, column, column.title, notes),
+        None => absent(records, point, column, column.title),
     }
 }
 
@@ -238,6 +231,129 @@ pub(crate) fn not_measured(side: &PlatformRun<'_>) -> Vec<String> {
     let left: Vec<&str> = plan.workloads.iter().map(|w| w.code.as_str()).filter(|code| !known(code)).collect();
     let left = (!left.is_empty()).then(|| format!("Not measured, as the run ended before: {}.", left.join(", ")));
     said.chain(left).collect()
+}
+
+const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
+
+/// Why rates inside and outside checkpoints have no mean latency.
+const NO_MEAN: &str = "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
+
+/// The section; a brief one does not say which tests are kept, as its first page does.
+pub(crate) fn load_lines(sides: &[PlatformRun<'_>], brief: bool) -> Section {
+    let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
+    let explained = || Block::para(prose("load-lines", context! { imported }));
+    let blocks = if swept(sides).is_empty() {
+        Vec::new()
+    } else {
+        vec![Block::Table(load_line_table(sides, brief)), explained()]
+    };
+    Section::new("load-lines", "Load lines", blocks)
+}
+
+type Of<'a> = (&'a PlatformRun<'a>, &'a Sweep);
+
+fn ordered<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Of<'a>> {
+    let all = sides.iter().flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)));
+    let of_workloads = grouped(all, |(_, sweep)| &sweep.workload).into_iter().map(|(_, of)| of);
+    let mut ordered: Vec<Of<'_>> =
+        of_workloads.flat_map(|of| grouped(of, |(_, sweep)| &sweep.over)).flat_map(|(_, of)| of).collect();
+    let groups = groups(sides.iter());
+    ordered.sort_by_key(|(_, sweep)| groups.iter().position(|group| *group == sweep.group));
+    ordered
+}
+
+fn load_line_table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
+    let several = sides.len() > 1;
+    let alone = groups(sides.iter()).len() == 1;
+    let any = |column: &Column| {
+        sides.iter().flat_map(|s| &s.sweeps).any(|s| s.peak().is_some_and(|p| p.figure(column).is_some()))
+    };
+    // Only in tables of one group: most groups do not need these columns.
+    let (redo, limited) = (alone && REDO.iter().any(|column| any(column)), alone || any(LIMIT));
+    let at_peak = |(side, sweep): Of<'_>, cell: &dyn Fn(&[TestRecord], &SweepPoint) -> Cell| match sweep.peak() {
+        Some(peak) => cell(&side.run.records, peak),
+        None => Cell::absent("no valid test has a throughput", ""),
+    };
+    let shown = |of: Of<'_>, column: &Column| at_peak(of, &|records, peak| figure(records, peak, column));
+    let latency = |of: Of<'_>, which: usize| {
+        at_peak(of, &|records, peak| match (time_in_checkpoint(of.1.rate), which) {
+            // Rate and latency are of the same transactions.
+            (Some(p99), 2) => figure(records, peak, p99),
+            (Some(_), _) => Cell::absent(NO_MEAN, "Latency [ms], p50 [ms]"),
+            (None, which) => figure(records, peak, peak.latencies()[which]),
+        })
+    };
+    let reached =
+        |of: Of<'_>| at_peak(of, &|records, peak| figure(records, peak, of.1.rate).noted(qualified::kept_by(peak), ""));
+    TableSpec::new("key", ordered(sides))
+        .text("Workload", |(side, sweep)| name(sweep, &side.sweeps))
+        .once()
+        .text("Platform", |(side, _)| &side.label)
+        .when(several)
+        .number("Peak", "", reached)
+        .text("", |(_, sweep)| sweep.peak().map_or_else(String::new, |_| unit(sweep.rate)))
+        .text("at", |(_, sweep)| sweep.peak().map_or_else(String::new, |peak| place(&sweep.over, peak.at)))
+        .number("Latency", "ms", |of| latency(of, 0))
+        .number("p50", "ms", |of| latency(of, 1))
+        .number("p99", "ms", |of| latency(of, 2))
+        .number("Redo", "MiB/s", |of| shown(of, REDO[0]))
+        .when(redo)
+        .number("Redo", "KiB/tx", |of| shown(of, REDO[1]))
+        .when(redo)
+        .number(TITLE, "", |of| at_peak(of, &|records, peak| limit(records, of.1, peak)))
+        .when(limited)
+        .number("Of limit", "%", |of| at_peak(of, &|records, peak| share_of_limit(records, of.1, peak)))
+        .when(limited)
+        .text("Growth", |(_, sweep)| growth(sweep))
+        .text("Load line", |(side, sweep)| line_of(sweep, side.run.manifest.plan.latency_objective_ns()))
+        .titles(|(_, sweep)| if alone { String::new() } else { group_title(&sweep.group).to_owned() })
+        .lines(|(side, sweep)| Row { remark: bound_and_kept(side, sweep, several, brief), ..Row::default() })
+        .brief(brief)
+        .tips("tips of load lines")
+        .build()
+}
+
+/// The bound of a sweep, and which of its tests are valid by an option only.
+fn bound_and_kept(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> String {
+    let of = if several { format!("{}: ", side.label) } else { String::new() };
+    let bound = if side.run.published.is_none() { bound_of_sweep(sweep, &side.run.records) } else { None };
+    let bound = bound.map(|b| match b.by {
+        BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
+        _ => format!("{of}bounded by {}.", stop(&b.sentence())),
+    });
+    let kept = Some(qualified::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
+        true => format!("{of}{k}."),
+        false => format!("{}.", k.replacen("test", "Test", 1)),
+    });
+    bound.into_iter().chain(kept).collect::<Vec<_>>().join(" ")
+}
+
+fn growth(sweep: &Sweep) -> String {
+    let growth = stored(&sweep.saturation());
+    prose("growth", context! { growth, over => sweep.over, over_jobs => sweep.over_jobs() }) + &beyond(sweep)
+}
+
+/// Job counts above the highest that counts, by why they do not: `; disturbed at 4 jobs; refused at 8, 16 jobs`.
+pub(super) fn beyond(sweep: &Sweep) -> String {
+    let of_reason = |(why, points): (NotKey, Vec<(u32, NotKey)>)| {
+        let why = match why {
+            NotKey::Refused => "refused",
+            NotKey::Disturbed => "disturbed",
+            NotKey::NoRate => "without a figure",
+        };
+        let at: Vec<u32> = points.into_iter().map(|(at, _)| at).collect();
+        format!("; {why} at {}", places(&sweep.over, &at))
+    };
+    grouped(sweep.beyond(), |(_, why)| *why).into_iter().map(of_reason).collect()
+}
+
+fn line_of(sweep: &Sweep, objective_ns: Option<u64>) -> String {
+    let line = sweep.load_line(objective_ns);
+    let throughput = match &line {
+        LoadLine::Objective { throughput, .. } | LoadLine::Power { throughput, .. } => value(sweep.rate, *throughput),
+        _ => String::new(),
+    };
+    prose("load-line", context! { line, throughput, unit => unit(sweep.rate) })
 }
 
 #[cfg(test)]

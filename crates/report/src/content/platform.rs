@@ -1,17 +1,20 @@
-//! The manifests of all platforms side by side, their settings that differ, the commands to repeat the runs, and the sources of figures.
+//! The manifests of all platforms side by side, the facts that tables of published studies state, settings that differ, the commands to repeat
+//! the runs, and the sources of figures.
 
+use loadline_model::facts::{self, FACTS, Fact};
 use loadline_model::format::{ABSENT, bytes, number};
 use loadline_model::manifest::{Manifest, TableLoad};
 use loadline_model::{Column, Finding, Severity};
 use minijinja::context;
 
 use super::stop;
-use crate::columns;
+use crate::RunData;
 use crate::doc::{Block, Head, Row, Section, Table};
-use crate::platform_run::PlatformRun;
+use crate::listing::{Listing, Named};
+use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
 use crate::templates::{facts, prose, stored};
-use crate::words::{cut, distinct};
+use crate::words::{columns_of_files, cut, distinct};
 
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let of = |what: &str| collect(sides, |m| facts_of(what, m));
@@ -62,7 +65,6 @@ fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     Block::under("About the target", Block::list(items))
 }
 
-/// The tables that the runs loaded; empty if none did.
 fn loads(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let loads = sides.iter().flat_map(|side| side.run.manifest.data_set.iter().map(move |t| (side.label.as_str(), t)));
     let table = TableSpec::<(&str, &TableLoad)>::new("facts", loads)
@@ -103,7 +105,6 @@ pub(crate) fn again(sides: &[PlatformRun<'_>]) -> Section {
     Section::evidence("again", "Run it again", blocks)
 }
 
-/// `argument`, quoted for a shell if needed.
 fn shell(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
@@ -114,7 +115,7 @@ fn shell(argument: &str) -> String {
 
 /// All columns of the runs' tables with their meaning, and their sources by kind of target.
 pub(crate) fn glossary(sides: &[PlatformRun<'_>]) -> Section {
-    let columns = columns::of_files(sides.iter().flat_map(|s| &s.run.records));
+    let columns = columns_of_files(sides.iter().flat_map(|s| &s.run.records));
     let mut table = TableSpec::<&Column>::new("facts", columns)
         .text("Column", Column::heading)
         .text("Id", |c| c.id)
@@ -137,7 +138,6 @@ pub(crate) fn of_private_server(value: &str) -> bool {
     ["loadline-pg-", "loadline-mariadb-", "loadline-mysql-"].iter().any(|prefix| value.contains(prefix))
 }
 
-/// All settings of `sides`, those that differ first and marked.
 fn all_settings(sides: &[PlatformRun<'_>]) -> Facts {
     let (mut first, same) = split(sides);
     first.iter_mut().for_each(|(name, _)| name.insert_str(0, DIFFERS));
@@ -182,11 +182,37 @@ fn collect(sides: &[PlatformRun<'_>], of: impl Fn(&Manifest) -> Vec<(String, Str
     names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
 }
 
-/// The table of `rows`, a column for each of `sides`.
 fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
     let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
     let rows = rows.into_iter().map(|(name, values)| Row::new(std::iter::once(name).chain(values)));
     Table::new("facts manifest", head, rows)
+}
+
+/// The section, if a fact of any platform is stated: what the machines show is said of the platforms in any case.
+pub(crate) fn facts_section(runs: &[RunData]) -> Section {
+    let sides = sides(runs);
+    let mut rows = collect(&sides, |m| facts::facts(m).iter().map(|of| (of.title.to_owned(), of.words())).collect());
+    rows.sort_by_key(|(title, _)| FACTS.iter().position(|name| name.title == title));
+    if sides.iter().all(|side| facts::facts(&side.run.manifest).iter().all(|fact| fact.stated.is_none())) {
+        rows.clear();
+    }
+    let blocks = Block::table(side_by_side(&sides, rows)).into_iter().collect();
+    Section::new("facts", "Facts of the platforms", Block::explained(blocks, &prose("stated-facts", ())))
+}
+
+pub(crate) fn facts_listing(runs: &[RunData]) -> Listing {
+    let of_side = |side: PlatformRun<'_>| {
+        facts::facts(&side.run.manifest).into_iter().map(move |fact| (side.label.clone(), fact))
+    };
+    let rows: Vec<(String, Fact)> = sides(runs).into_iter().flat_map(of_side).collect();
+    let columns: [Named<(String, Fact)>; 5] = [
+        ("platform", |(label, _)| label.as_str().into()),
+        ("fact", |(_, fact)| fact.id.into()),
+        ("title", |(_, fact)| fact.title.into()),
+        ("stated", |(_, fact)| fact.stated.clone().into()),
+        ("found", |(_, fact)| fact.found.clone().into()),
+    ];
+    Listing::new(&columns, &rows)
 }
 
 #[cfg(test)]

@@ -1,26 +1,106 @@
-//! Qualifications of tests and their figures: others on the machine, options that keep them (`--allow-cached`, `--force`), and what checks
-//! noted of the load, such as a rate that was not reached and throughput that was not steady.
+//! A figure of a point of a sweep as a cell, or why there is none; the limit beside a peak; and what qualifies figures and tests: others on
+//! the machine, options that keep them (`--allow-cached`, `--force`), and what checks noted of the load, such as a rate that was not reached.
 
 use std::collections::BTreeSet;
 
+use loadline_analyze::kpi::THROUGHPUT;
+use loadline_analyze::limit::doubt;
 use loadline_analyze::repeatable::{Repeatable, repeatable};
-use loadline_analyze::{Sweep, SweepPoint};
+use loadline_analyze::{Estimate, Sweep, SweepPoint};
 use loadline_model::disturbance::DISTURBANCES;
-use loadline_model::format::{number, whole};
-use loadline_model::{CheckId, Outcome, TestRecord};
+use loadline_model::format::{counted, number, whole};
+use loadline_model::{CheckId, Column, Outcome, TestRecord, column};
 use minijinja::context;
 
 use super::stop;
-use crate::doc::Notes;
-use crate::templates::{items, prose};
-use crate::words::{are, cut, grouped, spans, tests_named, validities};
+use crate::doc::Cell;
+use crate::templates::{items, prose, stored};
+use crate::words::{are, cut, grouped, spans, tests_named, unit, validities, value};
+
+pub(super) const LIMIT: &Column = column::LIMIT_TPS;
+const SHARE: &Column = column::LIMIT_SHARE_PCT;
+/// Title of the column, whose unit is that of the peak.
+pub(super) const TITLE: &str = "Limit";
+
+/// Mark of an interval that is that of a single window.
+const WITHIN_WINDOW: &str = "± is from the course of a single window (95 %): what differs from window to window is not in it, --repeat shows that";
+
+/// A figure of `point` with its interval, or `–` with the reason.
+pub(crate) fn figure(records: &[TestRecord], point: &SweepPoint, column: &Column) -> Cell {
+    let Some(e) = point.figure(column) else {
+        return absent(records, point, column, &column.heading());
+    };
+    match point.within_window(column).filter(|share| *share < 1.0) {
+        Some(share) => Cell::from(format!("{} ± {}", value(column, e.mean), value(column, e.mean * share)))
+            .noted([WITHIN_WINDOW], ""),
+        None => with_interval(column, e).into(),
+    }
+}
+
+pub(crate) fn absent(records: &[TestRecord], point: &SweepPoint, column: &Column, title: &str) -> Cell {
+    Cell::absent(reason(records, point, column).unwrap_or("the record gives no reason"), title)
+}
+
+pub(crate) fn reason<'a>(records: &'a [TestRecord], point: &SweepPoint, column: &Column) -> Option<&'a str> {
+    of_point(records, point).find_map(|r| r.why_absent(column))
+}
+
+/// `14,900 ± 120`, or the mean alone without an interval.
+pub(crate) fn with_interval(column: &Column, e: &Estimate) -> String {
+    let mean = value(column, e.mean);
+    e.half_width().map_or(mean.clone(), |half| format!("{mean} ± {}", value(column, half)))
+}
+
+pub(super) fn limit(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint) -> Cell {
+    let Some(e) = peak.figure(LIMIT) else {
+        // Older records have a reason for the share only.
+        let column = if reason(records, peak, LIMIT).is_some() { LIMIT } else { SHARE };
+        return absent(records, peak, column, TITLE);
+    };
+    let (of_rate, shown) = in_unit_of(sweep, peak);
+    let e = Estimate { mean: e.mean * of_rate, sd: e.sd.map(|sd| sd * of_rate), n: e.n };
+    let limits = of_point(records, peak).filter_map(|r| r.limit());
+    Cell::from(with_interval(shown, &e)).noted(limits.map(|limit| prose("limit", stored(limit))), TITLE)
+}
+
+/// The share of the limit at `peak`, with a note if it is doubtful or of other transactions than the peak.
+pub(super) fn share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint) -> Cell {
+    figure(records, peak, SHARE).noted(doubts_of_share(records, sweep, peak), "Of limit")
+}
+
+/// Doubts about the share of the limit at `peak`, and of what it is if not of the peak.
+pub(super) fn doubts_of_share(records: &[TestRecord], sweep: &Sweep, peak: &SweepPoint) -> Vec<String> {
+    if peak.figure(SHARE).is_none() {
+        return Vec::new();
+    }
+    let (of_rate, shown) = in_unit_of(sweep, peak);
+    let mut doubts = of_point(records, peak).filter_map(|r| doubt(r, Some((of_rate, &unit(shown)))));
+    let first = doubts.next().map(|first| match doubts.count() {
+        0 => first,
+        more => format!("{first} (similar in {})", counted(more, "more test")),
+    });
+    let of_others = (sweep.rate != shown).then(|| "the share is that of all transactions of the window".to_owned());
+    first.into_iter().chain(of_others).collect()
+}
+
+/// Factor from transactions per second to the unit of the peak, and the column of that unit. A rate of
+/// some of the transactions, as inside checkpoints, is not proportional to all of them.
+fn in_unit_of(sweep: &Sweep, peak: &SweepPoint) -> (f64, &'static Column) {
+    let both = sweep.rate_at(peak).zip(peak.throughput()).filter(|(_, tps)| sweep.rate.unit != "tps" && tps.mean > 0.0);
+    both.map_or((1.0, THROUGHPUT), |(rate, tps)| (rate.mean / tps.mean, sweep.rate))
+}
+
+fn of_point<'a>(records: &'a [TestRecord], point: &SweepPoint) -> impl Iterator<Item = &'a TestRecord> {
+    let tests = point.tests.clone();
+    records.iter().filter(move |r| tests.contains(&r.test))
+}
 
 /// Most characters of a reason; the test's own table has it in full.
 pub(super) const MAX_REASON: usize = 200;
 
-/// The mark for figures of `point` that are valid by an option only.
-pub(crate) fn mark(point: &SweepPoint, notes: &Notes) -> Option<usize> {
-    point.kept.says().map(|kept| notes.mark(&cut(&kept, MAX_REASON), ""))
+/// The option by which figures of `point` are valid only.
+pub(crate) fn kept_by(point: &SweepPoint) -> Option<String> {
+    point.kept.says().map(|kept| cut(&kept, MAX_REASON))
 }
 
 /// The tests of `sweep` that are valid by an option only, and those left out of the means; a sentence, or empty.
@@ -103,24 +183,15 @@ const SAID: [(CheckId, &str, &str); 3] = [
     (CheckId::Steady, "was not steady", "were not steady"),
 ];
 
-fn noted(record: &TestRecord, (id, one, _): (CheckId, &str, &str)) -> Option<String> {
-    let check = record.checks.iter().find(|c| c.id == id && c.outcome == Outcome::Noted)?;
-    Some(format!("Test {} {one}: {}.", record.test, stop(&check.detail)))
-}
-
-pub(super) fn noted_of(record: &TestRecord) -> impl Iterator<Item = String> {
-    SAID.into_iter().filter_map(|said| noted(record, said))
-}
-
 /// One sentence for all tests of each kind; the last one stands for the others.
 pub(crate) fn noted_sentences(records: &[TestRecord]) -> impl Iterator<Item = String> {
-    SAID.into_iter().filter_map(|said| {
-        let all: Vec<(u32, String)> = records.iter().filter_map(|r| Some((r.test, noted(r, said)?))).collect();
-        let (_, last) = all.last()?;
-        if all.len() == 1 {
-            return Some(last.clone());
-        }
-        let tests: Vec<u32> = all.iter().map(|(test, _)| *test).collect();
-        Some(format!("Tests {} {}. {last}", spans(&tests), said.2))
+    SAID.into_iter().filter_map(|(id, one, several)| {
+        let noted = |r: &TestRecord| {
+            let check = r.checks.iter().find(|c| c.id == id && c.outcome == Outcome::Noted)?;
+            Some((r.test, format!("Test {} {one}: {}.", r.test, stop(&check.detail))))
+        };
+        let (tests, said): (Vec<u32>, Vec<String>) = records.iter().filter_map(noted).unzip();
+        let last = said.last()?;
+        Some(if tests.len() == 1 { last.clone() } else { format!("Tests {} {several}. {last}", spans(&tests)) })
     })
 }

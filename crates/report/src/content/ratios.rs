@@ -2,14 +2,14 @@
 
 use loadline_analyze::paired::Verdict;
 use loadline_analyze::stats::Interval;
+use loadline_model::format::counted;
 use loadline_model::{Column, Letter};
 
 use crate::bars::intervals;
-use crate::columns::value;
-use crate::doc::{Block, Cell, Notes, Table};
+use crate::doc::{Block, Cell, Table};
 use crate::listing::{Listing, Named};
 use crate::spec::TableSpec;
-use crate::words::{of_pairs, percent, ratio};
+use crate::words::{of_pairs, percent, ratio, value};
 
 /// A figure of A and B.
 #[derive(Debug, Clone)]
@@ -40,11 +40,29 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// A main figure of `workload` with so many jobs of which nothing is known.
+    pub(crate) fn new((workload, jobs): (String, Option<u32>), column: &'static Column) -> Shown {
+        Shown {
+            workload,
+            jobs,
+            arm: None,
+            column,
+            main: true,
+            sides: None,
+            ratio: None,
+            interval: None,
+            verdict: None,
+            detectable: None,
+            pairs: 0,
+            dropped: 0,
+            why: None,
+            but: None,
+        }
+    }
+
     /// `LGWR-LAT1 with 4 jobs`, or `LGWR-LAT1 with 4 jobs, C`.
     pub(crate) fn place(&self) -> String {
-        let jobs = self
-            .jobs
-            .map_or_else(String::new, |n| format!(" with {}", loadline_model::format::counted(n as usize, "job")));
+        let jobs = self.jobs.map_or_else(String::new, |n| format!(" with {}", counted(n as usize, "job")));
         let arm = self.arm.map_or_else(String::new, |arm| format!(", {arm}"));
         format!("{}{jobs}{arm}", self.workload)
     }
@@ -60,10 +78,8 @@ impl Shown {
     }
 }
 
-/// The table; `counted`: what the last column counts.
-pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
-    let notes = Notes::default();
-    let mark = |shown: &Shown, text: &Option<String>| text.as_ref().map(|text| notes.mark(text, &shown.workload));
+/// The table; `last`: what the last column counts.
+pub(crate) fn table(rows: &[Shown], last: &str) -> Table {
     let side = |shown: &Shown, of: fn((f64, f64)) -> f64| shown.sides.map(|s| value(shown.column, of(s)));
     let interval = |i: Interval| format!("{} – {}", ratio(i.low), ratio(i.high));
     let several = rows.iter().any(|shown| shown.arm.is_some());
@@ -73,28 +89,21 @@ pub(crate) fn table(rows: &[Shown], counted: &str) -> Table {
     };
     TableSpec::<&Shown>::new("figures", rows)
         .text("Workload", |shown| &shown.workload)
-        .once()
         .number("Jobs", "", |shown| shown.jobs.map_or_else(String::new, |jobs| jobs.to_string()))
-        .once()
         .text("Arm", |shown| shown.arm.map(|arm| arm.to_string()))
         .once()
         .when(several)
         .text("Figure", |shown| shown.column.title)
         .number("A", "", |shown| side(shown, |s| s.0))
-        .dispensable()
         .number(b, "", |shown| side(shown, |s| s.1))
-        .dispensable()
         .text("Unit", |shown| shown.column.unit)
-        .dispensable()
         .number(b_of_a, "", |shown| shown.ratio.map(ratio))
-        .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).marked(mark(shown, &shown.why)))
-        .text(b_is, |shown| Cell::from(shown.word().replace('_', " ")).marked(mark(shown, &shown.but)))
+        .number("Interval", "", |shown| Cell::from(shown.interval.map(interval)).noted(&shown.why, &shown.workload))
+        .text(b_is, |shown| Cell::from(shown.word().replace('_', " ")).noted(&shown.but, &shown.workload))
         .number("Detectable", "", |shown| shown.detectable.map(percent))
-        .dispensable()
-        .number(counted, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
-        .dispensable()
+        .number(last, "", |shown| of_pairs(shown.pairs + shown.dropped, shown.dropped))
         .caption(caption)
-        .notes(&notes)
+        .dispensable(&["A", b, "Unit", "Detectable", last])
         .tips("tips of ratios")
         .build()
 }

@@ -15,10 +15,7 @@ use loadline_model::{Column, Outcome, TestRecord, column};
 use minijinja::{Value, context};
 
 use super::ratios::{Shown, chart, table};
-use super::sizes;
-use super::stop;
-use super::wait_profiles::Place;
-use super::{kinds, wait_profiles};
+use super::{profiles, sizes, stop};
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::templates::{items, prose};
@@ -33,7 +30,6 @@ pub(crate) struct RunOfVariants<'a> {
     found: &'a [VariantFound],
 }
 
-/// Variants of `run`, if it has any that are compared by figures.
 pub(crate) fn of_run(run: &RunData) -> Option<RunOfVariants<'_>> {
     let paired = run.manifest.plan.arms()?;
     let found = &run.manifest.variants;
@@ -73,7 +69,6 @@ const ABOUT: [(&str, &Column); 8] = [
     ("mmap_size", column::BLOCK_READS_PER_S),
 ];
 
-/// `LGWR-LAT1 with 4 jobs`.
 fn place(row: &Figure<'_>) -> String {
     format!("{} with {}", row.cell.workload, counted(row.cell.jobs as usize, "job"))
 }
@@ -96,16 +91,8 @@ fn means_of(row: &Figure<'_>, column: &Column) -> Option<[f64; 2]> {
     Some([mean(&a)?, mean(&b)?])
 }
 
-/// The windows of both variants in the valid pairs of `cell`.
-fn in_pairs<'a>(cell: &Cell<'a>) -> Place<'a> {
-    let valid = cell.pairs.iter().flatten().filter(|pair| pair.iter().all(|r| r.is_usable()));
-    let (a, b): (Vec<_>, Vec<_>) = valid.map(|[a, b]| (*a, *b)).unzip();
-    [a, b]
-}
-
 impl RunOfVariants<'_> {
-    /// The answer in a sentence for each main figure, what an arm has that no platform should have, what did not fall into both
-    /// arms alike, and how many figures were judged together.
+    /// The answer in a sentence for each main figure, and what qualifies it.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let families = ["Main figures", "Other figures"].into_iter().zip(&self.compared.families);
         let forced = forced(self.records.iter()).into_iter().map(|(arm, why)| although(arm, &why));
@@ -129,7 +116,6 @@ impl RunOfVariants<'_> {
         !self.curves.is_empty()
     }
 
-    /// The variants that are compared with the first.
     fn others(&self) -> impl Iterator<Item = Letter> + use<> {
         (1..self.paired.variants.len()).map(Letter::nth)
     }
@@ -205,7 +191,6 @@ impl RunOfVariants<'_> {
         (!seen.is_empty()).then(|| context! { arm => other, seen, cycles })
     }
 
-    /// Verdict of the pairs of a main figure.
     fn answer(&self, row: &Figure<'_>) -> Value {
         // A precision that was reached needs no word.
         let precision = row.precision.filter(|p| p.more_pairs != Some(0));
@@ -228,9 +213,7 @@ impl RunOfVariants<'_> {
         self.others().flat_map(|other| {
             let all = self.main().map(|row| &row.cell).chain(self.curves.iter().map(|curves| &curves.cell));
             let cells: Vec<&Cell<'_>> = all.filter(|cell| cell.other() == other).collect();
-            let places: Vec<Place<'_>> = cells.iter().copied().map(in_pairs).collect();
-            let of_kinds = kinds::of_pairs(cells.into_iter());
-            let mut tables: Vec<Table> = of_kinds.into_iter().chain(wait_profiles::table(&places)).collect();
+            let mut tables = profiles::of_pairs(&cells);
             if self.paired.variants.len() > 2 {
                 tables.iter_mut().for_each(|table| table.caption += &format!(", in {other} beside A"));
             }
@@ -284,7 +267,6 @@ impl RunOfVariants<'_> {
     }
 }
 
-/// The shapes of commit time over redo, and whether they differ.
 fn shapes(curves: &Curves<'_>) -> Value {
     let shapes = curves.shapes.as_ref().map(|shapes| shapes.each_ref().map(sizes::sentence));
     context! { workload => curves.cell.workload, arm => curves.cell.other(), shapes, differ => curves.differ() }

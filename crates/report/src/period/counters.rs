@@ -8,9 +8,9 @@ use loadline_model::format::ABSENT;
 use loadline_model::snapshot::{LEAST_IO_NS, counter};
 use loadline_model::{Column, Snapshot, column};
 
-use super::Period;
-use super::words::{each, heads, row, shown};
-use crate::doc::{Block, Head, Row, Section, Table};
+use super::{Period, each, ratio, shown, side_by_side};
+use crate::doc::{Block, Head, Section, Table};
+use crate::spec::TableSpec;
 use crate::words::lower;
 
 /// Subjects of counters, by a part of their names: anchor, heading and parts of each line; the first that fits counts, or else the last.
@@ -45,55 +45,59 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
         })
         .collect();
     let Some(([_, _, gauges], subjects)) = lines.split_first() else { return Vec::new() };
-    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); subjects.len()];
+    let mut moved: Vec<Vec<Moved<'_>>> = vec![Vec::new(); subjects.len()];
     for counter in names.into_iter().filter(own) {
         let lower = counter.to_lowercase();
-        let row = match is_about(&lower, gauges) {
-            true => gauge(counter, periods),
-            false => growth(counter, unit(&lower), periods),
+        let unit = (!is_about(&lower, gauges)).then(|| unit(&lower));
+        let has_moved = |p: &Period| match (unit, &p.counters) {
+            (Some(_), _) => p.per_second(counter).is_some_and(|n| n > 0.0),
+            (None, Some((open, close, _))) => {
+                [open, close].iter().any(|s| s.counters.get(counter).is_some_and(|n| *n != 0.0))
+            }
+            (None, None) => false,
         };
-        let about = subjects.iter().position(|[.., parts]| is_about(&lower, parts)).unwrap_or(subjects.len() - 1);
-        rows[about].extend(row);
+        if periods.iter().any(has_moved) {
+            let about = subjects.iter().position(|[.., parts]| is_about(&lower, parts)).unwrap_or(subjects.len() - 1);
+            moved[about].push((counter, unit));
+        }
     }
-    let columns = [
+    let section = |([id, title, _], rows): (&[&'static str; 3], Vec<Moved<'_>>)| {
+        Section::new(id, *title, Block::table(table(periods, rows)).into_iter().collect())
+    };
+    subjects.iter().zip(moved).map(section).collect()
+}
+
+/// A counter and its unit; `None` of a value that rises and falls.
+type Moved<'a> = (&'a String, Option<Unit>);
+
+fn table(periods: &[Period], rows: Vec<Moved<'_>>) -> Table {
+    let heads = [
         Head::number("total", "").tip("Of a value that rises and falls: at the start → at the end, at each node."),
         Head::number("per second", ""),
         Head::number("per transaction", ""),
     ];
-    let head = heads("Counter", periods, &columns, "rates per second");
-    let table = |rows| Block::table(Table::new("figures narrow", head.clone(), rows));
-    let section =
-        |([id, title, _], rows): (&[&'static str; 3], _)| Section::new(id, *title, table(rows).into_iter().collect());
-    subjects.iter().zip(rows).map(section).collect()
+    let cells = |(name, unit): Moved<'_>, at: usize| {
+        let period = &periods[at];
+        let Some(unit) = unit else { return [gauge(name, period), String::new(), String::new()] };
+        let rate = period.per_second(name);
+        [period.grown(name), rate, each(rate, period.tps())].map(|n| shown(n, unit))
+    };
+    let compared = |(name, unit): Moved<'_>| {
+        unit.map_or_else(String::new, |_| ratio(periods[0].per_second(name), periods[1].per_second(name)))
+    };
+    let table = TableSpec::<Moved<'_>>::new("figures narrow", rows).text("Counter", |(name, _)| name);
+    side_by_side(table, periods, (heads, cells), ("rates per second", compared))
 }
 
-/// A counter's growth; `None` if it did not move.
-fn growth(counter: &str, unit: Unit, periods: &[Period]) -> Option<Row> {
-    let rates: Vec<Option<f64>> = periods.iter().map(|p| p.per_second(counter)).collect();
-    rates.iter().flatten().find(|n| **n > 0.0)?;
-    let cells = periods
-        .iter()
-        .zip(&rates)
-        .flat_map(|(period, rate)| [period.grown(counter), *rate, each(*rate, period.tps())].map(|n| shown(n, unit)));
-    Some(row(counter, cells, &rates))
-}
-
-/// A value at the start and at the end; `None` if it is always 0.
-fn gauge(name: &str, periods: &[Period]) -> Option<Row> {
-    let snapshots = periods.iter().filter_map(|p| p.counters.as_ref()).flat_map(|(open, close, _)| [open, close]);
-    snapshots.filter_map(|s| s.counters.get(name)).find(|n| **n != 0.0)?;
+/// A value at the start and at the end.
+fn gauge(name: &str, period: &Period) -> String {
     let of = |counters: &BTreeMap<String, f64>| shown(counters.get(name).copied(), Unit::Count);
     // The sum over nodes is no value of any of them.
     let at = |snapshot: &Snapshot| match &snapshot.nodes[..] {
         [] => of(&snapshot.counters),
         nodes => nodes.iter().map(of).collect::<Vec<_>>().join(", "),
     };
-    let cells = periods.iter().flat_map(|p| {
-        let both = p.counters.as_ref().map(|(open, close, _)| format!("{} → {}", at(open), at(close)));
-        [both.unwrap_or(ABSENT.to_owned()), String::new(), String::new()]
-    });
-    let ratio = (periods.len() == 2).then(String::new);
-    Some(Row::new(std::iter::once(name.to_owned()).chain(cells).chain(ratio)))
+    period.counters.as_ref().map_or(ABSENT.to_owned(), |(open, close, _)| format!("{} → {}", at(open), at(close)))
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -139,34 +143,27 @@ fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
     column.and_then(|(column, factor)| period.figure(column).map(|n| n * factor)).or_else(counted)
 }
 
-/// The load profile: what was done per second and per transaction.
+/// A title, the unit, and the rate of each period.
+type Rates = (&'static str, Unit, Vec<Option<f64>>);
+
 pub(super) fn profile(periods: &[Period]) -> Vec<Block> {
-    let mut rows: Vec<Row> = Vec::new();
     let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
-    rows.extend(line("Transactions", Unit::Count, &tps, &tps));
-    let mut without = Vec::new();
-    for of @ (title, _, unit, _) in &LINES {
-        let rates: Vec<Option<f64>> = periods.iter().map(|p| per_second(p, of)).collect();
-        match line(title, *unit, &rates, &tps) {
-            Some(row) => rows.push(row),
-            None => without.push(lower(title)),
-        }
+    let is_known = |(.., rates): &Rates| rates.iter().any(Option::is_some);
+    let of_line = |of: &Line| -> Rates { (of.0, of.2, periods.iter().map(|p| per_second(p, of)).collect()) };
+    let (mut rows, without): (Vec<Rates>, Vec<Rates>) = LINES.iter().map(of_line).partition(is_known);
+    let transactions = ("Transactions", Unit::Count, tps.clone());
+    if is_known(&transactions) {
+        rows.insert(0, transactions);
     }
-    if rows.is_empty() {
-        return Vec::new();
-    }
-    let columns = ["per second", "per transaction"].map(|title| Head::number(title, ""));
-    let head = heads("", periods, &columns, "rates per second");
-    let mut blocks = vec![Block::Table(Table::new("figures narrow", head, rows))];
-    if !without.is_empty() {
+    let heads = ["per second", "per transaction"].map(|title| Head::number(title, ""));
+    let cells = |(_, unit, rates): &Rates, at: usize| [rates[at], each(rates[at], tps[at])].map(|n| shown(n, *unit));
+    let table = TableSpec::<&Rates>::new("figures narrow", &rows).text("", |(title, ..)| *title);
+    let compared = |(.., rates): &Rates| ratio(rates[0], rates[1]);
+    let table = side_by_side(table, periods, (heads, cells), ("rates per second", compared));
+    let mut blocks: Vec<Block> = Block::table(table).into_iter().collect();
+    let without: Vec<String> = without.iter().map(|(title, ..)| lower(title)).collect();
+    if !blocks.is_empty() && !without.is_empty() {
         blocks.push(Block::para(format!("Not counted by this database, or not at this time: {}.", without.join(", "))));
     }
     blocks
-}
-
-/// A row of rates; `None` if no period has one.
-fn line(title: &str, unit: Unit, rates: &[Option<f64>], tps: &[Option<f64>]) -> Option<Row> {
-    rates.iter().flatten().next()?;
-    let cells = rates.iter().zip(tps).flat_map(|(rate, tps)| [*rate, each(*rate, *tps)].map(|n| shown(n, unit)));
-    Some(row(title, cells, rates))
 }

@@ -4,9 +4,8 @@ use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 use loadline_model::format::duration_ns;
 use minijinja::context;
 
-use super::Period;
-use super::words::{amount, heading, name, ratio, shown};
-use crate::doc::{Block, Cell, Head, Row, Table};
+use super::{Period, amount, heading, name, ratio, shown};
+use crate::doc::{Block, Head, Table};
 use crate::spec::TableSpec;
 use crate::templates::items;
 use crate::words::{cut, distinct, grouped};
@@ -41,67 +40,59 @@ pub(super) fn blocks(topic: Topic, periods: &[Period]) -> Vec<Block> {
     distinct(shown.map(|view| view.title.as_str())).into_iter().filter_map(table).map(Block::Table).collect()
 }
 
+/// The keys of a row.
+type Key = Vec<String>;
+
 /// Rows of all periods by name: the column by which they are sorted per second, and what it is each; or the first state.
 fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
     let first = views.iter().flatten().next()?;
     let by = first.order.or_else(|| first.columns.iter().position(|c| c.kind == Kind::State))?;
     let column = first.columns.get(by)?;
     let counted = column.kind == Kind::Counter;
-    let keys = distinct(views.iter().flatten().flat_map(|view| view.rows.iter().map(|row| view.key(row))));
-    let mut head: Vec<Head> =
-        first.columns.iter().filter(|c| c.kind == Kind::Key).map(|c| Head::text(&c.title)).collect();
-    for period in periods {
+    let row = |key: &Key, at: usize| views[at].and_then(|view| view.rows.iter().find(|row| view.key(row) == *key));
+    let per_second = |n: Option<f64>, at: usize| {
+        let seconds = periods[at].activity.as_ref().map_or(0.0, |a| a.seconds);
+        n.filter(|_| seconds > 0.0).map(|n| n / seconds)
+    };
+    let number = |key: &Key, at: usize, column: usize| row(key, at).and_then(|row| View::number(row, column));
+    let rate = |key: &Key, at: usize| per_second(number(key, at, by), at);
+    let state = |key: &Key, at: usize| match row(key, at).and_then(|row| row.get(by)) {
+        Some(Some(Value::Text(text))) => cut(text, MOST_TEXT),
+        _ => shown(if counted { rate(key, at) } else { number(key, at, by) }, column.unit),
+    };
+    let mut keys: Vec<Key> =
+        distinct(views.iter().flatten().flat_map(|view| view.rows.iter().map(|row| view.key(row))));
+    // Equal settings say nothing.
+    let differs = |key: &Key| (1..periods.len()).any(|at| state(key, at) != state(key, 0));
+    keys.retain(|key| first.topic != Topic::Settings || differs(key));
+    let mut table = TableSpec::<&Key>::new("figures views", &keys);
+    for (n, of) in first.columns.iter().filter(|c| c.kind == Kind::Key).enumerate() {
+        table = table.text(&of.title, |key| cut(&key[n], MOST_TEXT));
+    }
+    for (at, period) in periods.iter().enumerate() {
         let what = if counted { format!("{} per second", column.title) } else { column.title.clone() };
-        let text = column.unit == Unit::Text;
         let title = heading(period, periods, &what);
-        head.push(if text { Head::text(&title) } else { Head::number(&title, "") });
-        if let Some(times) = column.per.and_then(|per| first.columns.get(per)) {
-            head.push(Head::number(&heading(period, periods, &format!("{} per second", times.title)), ""));
-            head.push(Head::number(&heading(period, periods, "each"), ""));
-        }
+        let head = if column.unit == Unit::Text { Head::text(&title) } else { Head::number(&title, "") };
+        table = table.column(head, |key| state(key, at));
+        let Some((per, times)) = column.per.and_then(|per| Some((per, first.columns.get(per)?))) else { continue };
+        let times_of = |key: &Key| number(key, at, per).filter(|n| *n > 0.0);
+        let each = |key: &Key| Some(duration_ns(number(key, at, by)? / times_of(key)? * 1e6));
+        table = table
+            .number(&heading(period, periods, &format!("{} per second", times.title)), "", |key| {
+                per_second(times_of(key), at).map(|n| amount(n, Unit::Count))
+            })
+            .number(&heading(period, periods, "each"), "", each);
     }
-    head.extend((counted && periods.len() == 2).then(|| Head::number("B / A", "")));
-    let mut rows = Vec::new();
-    for key in keys {
-        let mut cells: Vec<Cell> = key.iter().map(|k| cut(k, MOST_TEXT).into()).collect();
-        let (mut rates, mut states) = (Vec::new(), Vec::new());
-        for (view, period) in views.iter().zip(periods) {
-            let row = view.and_then(|v| v.rows.iter().find(|r| v.key(r) == key));
-            let seconds = period.activity.as_ref().map_or(0.0, |a| a.seconds);
-            let number = row.and_then(|r| View::number(r, by));
-            let rate = if counted { number.filter(|_| seconds > 0.0).map(|n| n / seconds) } else { number };
-            let state = match row.and_then(|r| r.get(by)) {
-                Some(Some(Value::Text(text))) => cut(text, MOST_TEXT),
-                _ => shown(rate, column.unit),
-            };
-            cells.push(state.as_str().into());
-            if let Some(per) = column.per {
-                let times = row.and_then(|r| View::number(r, per)).filter(|n| *n > 0.0);
-                let each = number.zip(times).map(|(n, times)| duration_ns(n / times * 1e6));
-                let rate = times.filter(|_| seconds > 0.0).map(|n| amount(n / seconds, Unit::Count));
-                cells.extend([rate, each].map(Cell::from));
-            }
-            rates.push(rate);
-            states.push(state);
-        }
-        if let (true, [a, b]) = (counted, &rates[..]) {
-            cells.push(ratio(*a, *b).into());
-        }
-        // Equal settings say nothing.
-        if first.topic != Topic::Settings || states.iter().any(|s| Some(s) != states.first()) {
-            rows.push(Row::new(cells));
-        }
+    if counted && periods.len() == 2 {
+        table = table.number("B / A", "", |key| ratio(rate(key, 0), rate(key, 1)));
     }
-    let caption = first.title.clone();
     let sub = views.iter().zip(periods).filter_map(|(view, period)| {
         let said = left_out((*view)?).join("; ");
         (!said.is_empty()).then(|| format!("{}: {said}", period.label))
     });
-    let sub = sub.collect::<Vec<_>>().join(". ");
-    (!rows.is_empty()).then(|| Table { caption, sub, ..Table::new("figures views", head, rows) })
+    table.caption(&first.title).sub(sub.collect::<Vec<_>>().join(". ")).if_rows()
 }
 
-/// Rows that a view lacks.
 fn left_out(view: &View) -> Vec<String> {
     let smaller = (view.left_out > 0).then(|| format!("{} smaller ones are left out", view.left_out));
     let reset = (view.reset > 0).then(|| format!("of {} more the counters were reset meanwhile", view.reset));
@@ -142,7 +133,6 @@ fn table(view: &View, period: &Period) -> Table {
     table.caption(&view.title).sub(said.join("; ")).build()
 }
 
-/// Views that the page lacks, with the reason.
 pub(super) fn missing(periods: &[Period]) -> Vec<Block> {
     let one = |period: &Period| {
         let activity = period.activity.as_ref();

@@ -47,7 +47,7 @@ fn run(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> RunData 
 
 /// Answer of a run of arms on `records`.
 fn said(records: Vec<TestRecord>, pairs: u32, precision: Option<f64>) -> String {
-    Compared::of_arms(&run(records, pairs, precision), 100).unwrap().text().to_owned()
+    Compared::of_arms(&run(records, pairs, precision)).unwrap().text(100)
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_setting_that_the_workload_does_not_show_is_named() {
         }
         let mut run = run(records, 6, None);
         run.manifest.plan.paired.as_mut().unwrap().variants[1].settings.insert(name.to_owned(), "on".to_owned());
-        assert_says(&words(Compared::of_arms(&run, 100).unwrap().text()), &wanted);
+        assert_says(&words(&Compared::of_arms(&run).unwrap().text(100)), &wanted);
     }
 }
 
@@ -119,12 +119,12 @@ fn more_than_two_arms_are_each_shown_against_the_first() {
     let third = patched(&paired.variants[0], json!({"label": "C: third"}));
     paired.variants.push(third);
     run.manifest.variants.push(run.manifest.variants[0].clone());
-    let compared = Compared::of_arms(&run, 100).unwrap();
+    let compared = Compared::of_arms(&run).unwrap();
     let csv = compared.csv();
     let rows = csv.lines().map(|line| line.split(',').collect::<Vec<&str>>());
     let main: Vec<_> = rows.filter(|row| row[2] == "commit_throughput_tps").map(|row| (row[8], row[11])).collect();
     assert_eq!(main, [("faster", "B"), ("slower", "C")], "{csv}");
-    assert_says(&words(compared.text()), &["B, LGWR-LAT1 with 1 job: B is faster", "C is slower"]);
+    assert_says(&words(&compared.text(100)), &["B, LGWR-LAT1 with 1 job: B is faster", "C is slower"]);
     assert_says(&text(&[run], Format::Markdown), &["C: third"]);
 }
 
@@ -147,7 +147,7 @@ fn twice(id: &str, more: &serde_json::Value) -> RunData {
 const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
 
 fn compared(a: RunData, b: RunData) -> Compared {
-    Compared::new(&[a, b], TERMS, 100).unwrap()
+    Compared::new(&[a, b], TERMS).unwrap()
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn the_machine_of_two_runs_is_compared_with_as_many_measurements_as_there_are() 
     let of = |id, tps: [f64; 3], limits: [f64; 3]| stored(id, &tps, &limits, &json!({}));
     let a = of("a", [1000.0, 1010.0, 990.0], [2000.0, 2020.0, 1980.0]);
     let [b, noisy] = [[1380.0, 1400.0, 1360.0], [700.0, 4000.0, 2000.0]].map(|l| of("b", [700.0, 707.0, 693.0], l));
-    insta::assert_snapshot!("two_runs", compared(a.clone(), b).text());
-    assert_says(&words(compared(a, noisy).text()), &["not shown to have been faster or slower"]);
+    insta::assert_snapshot!("two_runs", compared(a.clone(), b).text(100));
+    assert_says(&words(&compared(a, noisy).text(100)), &["not shown to have been faster or slower"]);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn single_tests_have_the_interval_of_their_windows_and_it_is_marked() {
         let of = |id, tps| stored(id, &[tps], &[2000.0], &json!({"within_window_pct": pct}));
         let compared = compared(of("a", 1000.0), of("b", 800.0));
         assert_eq!((compared.counts()[1], compared.slower_by(0.03).len()), (with_interval, slower), "{pct:?}");
-        assert_eq!(words(compared.text()).contains("course of a single window"), with_interval > 0, "{pct:?}");
+        assert_eq!(words(&compared.text(100)).contains("course of a single window"), with_interval > 0, "{pct:?}");
         let page = compared.html();
         assert!(page.contains("B/A of the main figures"), "{pct:?}: no chart");
         assert_eq!(page.matches("class=\"wh\"").count(), with_interval, "{pct:?}: the interval is drawn");
@@ -185,11 +185,11 @@ fn unequal_work_is_compared_if_told_and_marked() {
             let waits = json!({"samples": 10, "sessions": {"IO:Sync": sessions}});
             twice(run, &json!({"parameters": {"rows": rows}, "waits": waits}))
         });
-        let compared = Compared::new(&runs, Terms { unequal, ..TERMS }, 100).unwrap();
+        let compared = Compared::new(&runs, Terms { unequal, ..TERMS }).unwrap();
         assert_eq!(compared.counts(), counts, "{others}, {unequal}");
-        assert_eq!(words(compared.text()).contains(mark), marked, "{}", compared.text());
-        let has_waits = words(compared.text()).contains("What the sessions waited for");
-        assert_eq!(has_waits, counts[0] > 0, "{}", compared.text());
+        assert_eq!(words(&compared.text(100)).contains(mark), marked, "{}", compared.text(100));
+        let has_waits = words(&compared.text(100)).contains("What the sessions waited for");
+        assert_eq!(has_waits, counts[0] > 0, "{}", compared.text(100));
     }
 }
 
@@ -204,7 +204,7 @@ fn waits_of_disturbed_tests_do_not_count_beside_those_of_valid_ones() {
         run
     };
     // One session on 1000 and 1010 tps, and four.
-    assert_says(&words(compared(with("a", 10), with("b", 40)).text()), &["IO:Sync 995.0 µs 3.98 ms"]);
+    assert_says(&words(&compared(with("a", 10), with("b", 40)).text(100)), &["IO:Sync 995.0 µs 3.98 ms"]);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn what_only_one_run_measured_is_a_row_of_its_own() {
         run
     };
     let both = compared(with("a", 4), with("b", 8));
-    assert_eq!(both.counts(), [1, 1, 2], "{}", both.text());
+    assert_eq!(both.counts(), [1, 1, 2], "{}", both.text(100));
     insta::assert_snapshot!("one_sided_csv", both.csv());
     // A main figure that one of both lacks is said, and no other takes its place.
     let [a, mut b] = ["a", "b"].map(|run| twice(run, &json!({"commit_latency_ms": 1})));

@@ -34,9 +34,9 @@ fn levels() -> RunData {
 
 /// The section on levels of `run`, with its costs on a terminal.
 fn shown(run: &RunData) -> (bool, String) {
-    let costs = Costs::from_run(run, 100).unwrap();
+    let costs = Costs::from_run(run).unwrap();
     let section = sections(std::slice::from_ref(run), &["The cost of synchronous replication"]);
-    (costs.holds, format!("{}\n{section}", costs.text))
+    (costs.holds(), format!("{}\n{section}", costs.text(100)))
 }
 
 #[test]

@@ -5,13 +5,9 @@
 mod arms;
 mod clusters;
 mod common;
-mod disturbed;
 mod kept;
 mod page;
 mod pages;
 mod properties;
 mod redact;
-mod size;
-mod snapshots;
-mod studies;
 mod tables;

@@ -1,12 +1,15 @@
-//! Properties of all reports.
+//! Properties of all reports, snapshots of whole ones, how large a report is, and how its time grows with the tests.
 
-use crate::common::*;
+use std::time::{Duration, Instant};
+
 use loadline_analyze::waits::Counts;
 use loadline_model::limits::SizePoint;
 use loadline_model::{Check, CheckId, Detail, Latencies, Outcome, column};
-use loadline_report::{Format, Options, ReportError, end_page, render};
+use loadline_report::{Format, Options, ReportError, RunData, end_page, example, render};
 use proptest::prelude::*;
 use serde_json::json;
+
+use crate::common::*;
 
 const ALL: [Format; 5] = [Format::Html, Format::Markdown, Format::Csv, Format::Json, Format::Text];
 
@@ -200,4 +203,73 @@ proptest! {
         let page = unscripted(&text(&runs, Format::Html));
         prop_assert!(!page.contains("<script") && !page.contains("error in a template"));
     }
+}
+
+#[test]
+fn whole_reports() {
+    let all = [all_groups("disk", "run-disk", 1.0)];
+    for (name, runs, format) in [
+        ("html", &two_platforms()[..], Format::Html),
+        ("markdown", &two_platforms(), Format::Markdown),
+        ("csv", &two_platforms(), Format::Csv),
+        ("plain_text", &two_platforms(), Format::Text),
+        ("scans_as_plain_text", &two_scans(), Format::Text),
+        ("all_groups_html", &all, Format::Html),
+        ("all_groups_plain_text", &all, Format::Text),
+    ] {
+        insta::assert_snapshot!(name, text(runs, format));
+    }
+    insta::assert_snapshot!("page_at_120", end_page(&all[0], Some(120)));
+    insta::assert_snapshot!("page_at_80", end_page(&all[0], Some(80)));
+    insta::assert_snapshot!("page_of_the_log_writer", end_page(&two_platforms()[1], Some(120)));
+}
+
+#[test]
+fn the_example_is_a_small_page_of_two_platforms() {
+    let page = text(&example().unwrap(), Format::Html);
+    assert!(page.len() < 800_000, "{}", page.len());
+    // Each has one test: no interval.
+    let wanted = ["<h3>PostgreSQL 15</h3>", "commits/s", "MariaDB 10.11 against PostgreSQL 15", "!class=\"wh\""];
+    assert_says(&page, &wanted);
+    assert_says(&page, &["<div class=\"answer\"><h3>PostgreSQL 15</h3>"]);
+}
+
+/// A run of so many tests of two workloads, with throughput over time.
+fn long(tests: u32) -> RunData {
+    let of_six = run("disk", "run-disk", 1.0);
+    let mut long = RunData { records: Vec::new(), ..of_six.clone() };
+    for (test, record) in (1..=tests).zip(of_six.records.iter().cycle()) {
+        long.over_time.insert(test, of_six.over_time[&record.test].clone());
+        let repetition = (test - 1) / 6 + 1;
+        long.records.push(loadline_model::TestRecord { test, repetition, ..record.clone() });
+    }
+    long
+}
+
+#[test]
+fn a_page_of_sixty_tests_is_below_900_kb() {
+    let bytes = text(&[long(60)], Format::Html).len();
+    assert!(bytes < 900_000, "{bytes}");
+}
+
+/// Time on this machine: `cargo test --release -p loadline-report --test it -- --ignored --nocapture thousand` prints time and
+/// peak memory, which should be a second and 150 MB at most.
+#[test]
+#[ignore = "nightly: measures time"]
+#[expect(clippy::print_stdout)]
+fn a_report_of_a_thousand_tests_takes_no_longer_than_in_proportion() {
+    let fastest = |tests: u32| -> Duration {
+        let runs = [long(tests)];
+        let once = |_| {
+            let begin = Instant::now();
+            assert!(text(&runs, Format::Html).contains("</html>"));
+            begin.elapsed()
+        };
+        (0..5).map(once).min().unwrap()
+    };
+    let (hundred, thousand) = (fastest(100), fastest(1000));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("peak unknown");
+    println!("1,000 tests: {thousand:?}, 100 tests: {hundred:?}; {peak}");
+    assert!(thousand < hundred * 15, "{thousand:?}, {hundred:?}");
 }

@@ -167,7 +167,6 @@ fn tests_are_pooled_as_before() {
     assert_eq!(pools(&runs), before);
 }
 
-/// Figures of a kind of transactions.
 fn kind(name: &str) -> KindFigures {
     let name = name.to_owned();
     KindFigures { name, weight: 1, transactions: None, tps: 1.0, transaction_ns: None, p95_ns: None }

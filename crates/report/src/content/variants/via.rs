@@ -10,7 +10,7 @@ use loadline_model::{Column, column};
 use minijinja::{Value, context};
 
 use super::{RunOfVariants, means_of};
-use crate::doc::{Cell, Notes, Table};
+use crate::doc::{Cell, Table};
 use crate::spec::TableSpec;
 use crate::words::grouped;
 
@@ -76,18 +76,17 @@ impl RunOfVariants<'_> {
 
     /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.
     pub(super) fn via_table(&self) -> Option<Table> {
-        let notes = Notes::default();
         let ms = |row: &Figure<'_>, side: usize| means_of(row, LATENCY).map(|sides| number(sides[side], 3));
         let added = |row: &Figure<'_>, column: &Column| {
             let found = self.added(row, column);
             let within = |i: Interval| format!(" ({} to {})", number(i.low, 3), number(i.high, 3));
             let shown = found.map(|added| number(added.value, 3) + &added.interval.map(within).unwrap_or_default());
             let why = found.and_then(|added| added.why_no_interval());
-            Cell::from(shown).marked(why.map(|why| notes.mark(&why, column.title)))
+            Cell::from(shown).noted(why, column.title)
         };
         let cpu = |row: &Figure<'_>| match self.proxy_cpu(row) {
             Ok(us) => Cell::from(number(us, 1)),
-            Err(why) => Cell::absent(notes.mark(&why, CPU.title)),
+            Err(why) => Cell::absent(&why, CPU.title),
         };
         TableSpec::<&Figure<'_>>::new("via", self.through())
             .text("Workload", |row| row.cell.workload)
@@ -102,7 +101,6 @@ impl RunOfVariants<'_> {
             .number(CPU.title, CPU.unit, cpu)
             .caption("The price of the way: latency through the proxy beside that of direct sessions")
             .sub(format!("added: from pairs of windows, with {} % intervals", percent(1.0 - self.error())))
-            .notes(&notes)
             .if_rows()
     }
 }

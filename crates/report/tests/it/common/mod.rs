@@ -20,7 +20,6 @@ pub(crate) fn with(runs: &[RunData], format: Format, options: &Options) -> Strin
     String::from_utf8(render(runs, format, options).unwrap()).unwrap()
 }
 
-/// The report of `runs`.
 pub(crate) fn text(runs: &[RunData], format: Format) -> String {
     with(runs, format, &Options::default())
 }
@@ -66,17 +65,14 @@ pub(crate) fn failed(id: CheckId, why: &str) -> Check {
     Check::new(id, Outcome::Failed, why)
 }
 
-/// Changes what is stored of each test of a workload.
 pub(crate) fn change(run: &mut RunData, code: &str, patch: &Value) {
     tests_of(run, code).into_iter().for_each(|r| *r = patched(r, patch.clone()));
 }
 
-/// The tests of a workload.
 pub(crate) fn tests_of<'a>(run: &'a mut RunData, code: &str) -> Vec<&'a mut TestRecord> {
     run.records.iter_mut().filter(|r| r.workload == code).collect()
 }
 
-/// Begin of every run and test of the fixtures, as run folders store it: a test of one job with 1,000 tps.
 fn base<T: DeserializeOwned>(name: &str) -> T {
     let mut base: Value = serde_json::from_str(include_str!("../base.json")).unwrap();
     serde_json::from_value(base[name].take()).unwrap()
@@ -88,7 +84,6 @@ pub(crate) fn manifest(platform: &str, run: &str) -> Manifest {
     Manifest { run: run.to_owned(), ..m }
 }
 
-/// A run of such tests.
 pub(crate) fn made(m: Manifest, records: Vec<TestRecord>) -> RunData {
     RunData::new(m, records, Vec::new())
 }

@@ -1,5 +1,9 @@
-//! Times of each kind of transaction of a mix: of a test, and of two sides beside each other.
+//! Times of each kind of transaction, of a test and of two sides beside each other; and what the sessions of two sides waited for, per
+//! transaction: why one is slower.
 
+use std::collections::BTreeSet;
+
+use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::paired::paired_ratio;
 use loadline_analyze::paired::ratio::levels;
 use loadline_analyze::stats::{self, Estimate, Interval};
@@ -8,10 +12,9 @@ use loadline_model::TestRecord;
 use loadline_model::format::{counted, duration_ns, number, whole};
 use loadline_model::record::KindFigures;
 
-use super::wait_profiles::Place;
 use crate::RunData;
 use crate::bars::{Bars, Height};
-use crate::doc::{Block, Cell as TableCell, Chart, Notes, Table};
+use crate::doc::{Block, Cell as TableCell, Chart, Table};
 use crate::spec::TableSpec;
 use crate::words::{grouped, ratio};
 
@@ -63,17 +66,34 @@ pub(crate) fn charts(run: &RunData) -> Option<Block> {
     Block::charts(2, grouped(with_kinds, |r| &r.workload).into_iter().filter_map(peak))
 }
 
+/// The tests of A and those of B that are compared with them.
+pub(crate) type Place<'a> = [Vec<&'a TestRecord>; 2];
+
+/// Tables of the kinds and of the waits in two runs, at the `places` that are compared.
+pub(crate) fn of_runs(places: &[Place<'_>]) -> Vec<Table> {
+    kinds_of_runs(places).into_iter().chain(waits(places)).collect()
+}
+
+/// Tables of the kinds and of the waits in the valid pairs of a variant and the first.
+pub(crate) fn of_pairs(cells: &[&Cell<'_>]) -> Vec<Table> {
+    let in_pairs = cells.iter().map(|cell| {
+        let valid = cell.pairs.iter().flatten().filter(|pair| pair.iter().all(|r| r.is_usable()));
+        let (a, b): (Vec<_>, Vec<_>) = valid.map(|[a, b]| (*a, *b)).unzip();
+        [a, b]
+    });
+    let places: Vec<Place<'_>> = in_pairs.collect();
+    kinds_of_pairs(cells).into_iter().chain(waits(&places)).collect()
+}
+
 /// A figure of A and of B, and B/A with its 95 % interval, or why there is none.
 type Compared = ((f64, f64), f64, Result<Interval, String>);
 
 /// A figure of a kind of transaction on both sides, and a test that has it.
 type Line<'a> = (&'a TestRecord, &'a str, &'static Figure, Compared);
 
-/// Value of a figure of a kind in a test.
 type InTest<'a> = dyn Fn(&TestRecord) -> Option<f64> + 'a;
 
-/// The figures of each kind in two runs, at the `places` that are compared.
-pub(crate) fn of_runs(places: &[Place<'_>]) -> Option<Table> {
+fn kinds_of_runs(places: &[Place<'_>]) -> Option<Table> {
     let lines = places.iter().flat_map(|[x, y]| {
         lines(x, |figure| {
             let [a, b] =
@@ -84,12 +104,11 @@ pub(crate) fn of_runs(places: &[Place<'_>]) -> Option<Table> {
             Some(((a.mean, b.mean), found.value, found.interval.ok_or_else(why)))
         })
     });
-    table(lines.collect())
+    kinds(lines.collect())
 }
 
-/// The figures of each kind in the pairs of a variant and the first.
-pub(crate) fn of_pairs<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Option<Table> {
-    let lines = cells.flat_map(|cell| {
+fn kinds_of_pairs(cells: &[&Cell<'_>]) -> Option<Table> {
+    let lines = cells.iter().flat_map(|cell| {
         let windows: Vec<&TestRecord> = cell.pairs.iter().flatten().flatten().copied().collect();
         lines(&windows, |figure| {
             let pairs = cell.pairs_by(figure);
@@ -98,10 +117,9 @@ pub(crate) fn of_pairs<'a>(cells: impl Iterator<Item = &'a Cell<'a>>) -> Option<
             Some((levels(&pairs)?, found.value, interval))
         })
     });
-    table(lines.collect())
+    kinds(lines.collect())
 }
 
-/// A line for each figure of each kind of `tests` that can be compared.
 fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<Compared>) -> Vec<Line<'a>> {
     let Some(first) = tests.iter().copied().find(|r| !r.kinds().is_empty()) else { return Vec::new() };
     let all = first.kinds().iter().flat_map(|kind| FIGURES.iter().map(move |figure| (kind.name.as_str(), figure)));
@@ -112,17 +130,14 @@ fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<C
     all.filter_map(line).collect()
 }
 
-fn table(lines: Vec<Line<'_>>) -> Option<Table> {
-    let notes = Notes::default();
+fn kinds(lines: Vec<Line<'_>>) -> Option<Table> {
     let interval = |(_, kind, _, (.., interval)): &Line<'_>| match interval {
         Ok(of) => TableCell::from(format!("{} – {}", ratio(of.low), ratio(of.high))),
-        Err(why) => TableCell::absent(notes.mark(why, kind)),
+        Err(why) => TableCell::absent(why, kind),
     };
     TableSpec::<&Line<'_>>::new("figures narrow", &lines)
         .text("Workload", |(first, ..)| &first.workload)
-        .once()
         .text("Jobs", |(first, ..)| first.jobs)
-        .once()
         .text("Kind", |(_, kind, ..)| *kind)
         .once()
         .text("Figure", |(.., figure, _)| figure.name)
@@ -133,8 +148,60 @@ fn table(lines: Vec<Line<'_>>) -> Option<Table> {
         .number("95 % interval", "", interval)
         .caption("Times of each kind of transaction")
         .sub("each interval by itself: of twenty figures that are the same, one seems to differ")
-        .notes(&notes)
         .if_rows()
+}
+
+/// Waits shown of a workload and number of jobs: those that differ most.
+const MOST: usize = 4;
+/// A difference below this share of a transaction's time is not shown.
+const LEAST: f64 = 0.02;
+
+/// Mean time in `event` per transaction, ns, over `tests`; `None` without samples.
+fn per_transaction(tests: &[&TestRecord], event: &str) -> Option<f64> {
+    let of = |r: &&TestRecord| {
+        let tps = r.figure(THROUGHPUT).filter(|tps| *tps > 0.0)?;
+        Some(r.waits.mean_sessions(|one| one == event)? / tps * 1e9)
+    };
+    let times: Vec<f64> = tests.iter().filter_map(of).collect();
+    stats::mean(&times)
+}
+
+/// A wait of a place, with its time per transaction on both sides, ns.
+type Wait<'a> = (&'a TestRecord, &'a str, f64, f64);
+
+fn waits(places: &[Place<'_>]) -> Option<Table> {
+    let (mut rows, mut more) = (Vec::new(), false);
+    for [x, y] in places {
+        let found = differing(x, y);
+        more |= found.len() > MOST;
+        rows.extend(found.into_iter().take(MOST));
+    }
+    let time = |ns: f64| (ns != 0.0).then(|| duration_ns(ns));
+    let each = "per transaction";
+    TableSpec::<Wait<'_>>::new("figures narrow", rows)
+        .text("Workload", |(first, ..)| &first.workload)
+        .text("Jobs", |(first, ..)| first.jobs)
+        .once()
+        .text("Wait", |(_, event, ..)| event)
+        .number("A", each, |(.., x, _)| time(x))
+        .number("B", each, |(.., y)| time(y))
+        .number("B − A", each, |(.., x, y)| format!("{}{}", if y > x { "+" } else { "" }, duration_ns(y - x)))
+        .caption("What the sessions waited for")
+        .sub(format!(
+            "sampled; {}",
+            if more { format!("the {MOST} that differ most") } else { "those that differ".into() }
+        ))
+        .if_rows()
+}
+
+fn differing<'a>(a: &[&'a TestRecord], b: &[&'a TestRecord]) -> Vec<Wait<'a>> {
+    let events: BTreeSet<&str> = a.iter().chain(b).flat_map(|r| r.waits.sessions.keys()).map(String::as_str).collect();
+    let both = |event| Some((a[0], event, per_transaction(a, event)?, per_transaction(b, event)?));
+    let mut found: Vec<Wait<'_>> = events.into_iter().filter_map(both).collect();
+    let whole: f64 = found.iter().map(|(.., x, y)| x.max(*y)).sum();
+    found.retain(|(.., x, y)| (y - x).abs() > LEAST * whole);
+    found.sort_by(|(.., x, y), (.., v, w)| (w - v).abs().total_cmp(&(y - x).abs()));
+    found
 }
 
 #[cfg(test)]
@@ -153,14 +220,15 @@ mod tests {
         TestRecord { details: vec![Detail::Kinds(kinds.iter().map(kind).collect())], ..TestRecord::blank("TP-MIXED") }
     }
 
+    fn texts(table: &Table) -> Vec<Vec<String>> {
+        table.rows.iter().map(|r| r.cells.iter().map(|c| c.text.clone()).collect()).collect()
+    }
+
     #[test]
     fn kinds_of_both_runs_are_compared_each_with_its_own() {
         let a = test(&[("small", 80.0, 1.0), ("large", 20.0, 9.0)]);
         let [b, c] = [18.0, 18.2].map(|ms| test(&[("large", 10.0, ms), ("new", 1.0, 1.0)]));
-        let cells = |b: &[&TestRecord]| -> Vec<Vec<String>> {
-            let table = of_runs(&[[vec![&a, &a], b.to_vec()]]).unwrap();
-            table.rows.iter().map(|r| r.cells.iter().map(|c| c.text.clone()).collect()).collect()
-        };
+        let cells = |b: &[&TestRecord]| texts(&kinds_of_runs(&[[vec![&a, &a], b.to_vec()]]).unwrap());
         let one = cells(&[&b]);
         assert_eq!(one.len(), 4, "the other kinds are of one side: {one:?}");
         assert_eq!(one[0][2..8], ["large", "tps", "20", "10", "tps", &ratio(0.5)]);
@@ -169,6 +237,26 @@ mod tests {
         let two = cells(&[&b, &c]);
         assert!(two[1][8].contains(" – "), "{two:?}");
         let none = test(&[]);
-        assert!(of_runs(&[[vec![&a], vec![&none]]]).is_none() && chart(&none).is_none() && chart(&a).is_some());
+        assert!(kinds_of_runs(&[[vec![&a], vec![&none]]]).is_none() && chart(&none).is_none() && chart(&a).is_some());
+    }
+
+    fn sampled(tps: f64, waits: &[(&str, u64)]) -> TestRecord {
+        let mut record = TestRecord::blank("LGWR-LAT1");
+        record.set(THROUGHPUT, tps);
+        record.waits.samples = 10;
+        record.waits.sessions = waits.iter().map(|(event, n)| ((*event).to_owned(), *n)).collect();
+        record
+    }
+
+    #[test]
+    fn what_differs_most_comes_first_and_what_is_equal_is_left_out() {
+        let a = sampled(1000.0, &[("CPU", 10), ("IO:Sync", 5)]);
+        let b = sampled(500.0, &[("CPU", 5), ("IO:Sync", 10), ("Lock:x", 1)]);
+        let table = waits(&[[vec![&a], vec![&b, &b]]]).unwrap();
+        let cells = texts(&table);
+        assert_eq!(cells[0], ["LGWR-LAT1", "1", "IO:Sync", "500.0 µs", "2.00 ms", "+1.50 ms"]);
+        assert_eq!(cells[1], ["", "", "Lock:x", "–", "200.0 µs", "+200.0 µs"]);
+        assert_eq!(cells.len(), 2, "the CPU is the same per transaction");
+        assert_eq!(table.sub, "sampled; those that differ");
     }
 }
