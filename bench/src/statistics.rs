@@ -5,9 +5,8 @@ mod histories;
 mod steady;
 
 use clap::Parser;
-use loadline_analyze::paired::looks::{declare, precise_enough};
 use loadline_analyze::paired::simulated::{Machine, normal, series};
-use loadline_analyze::paired::verdict::{Verdict, detectable, verdict_of};
+use loadline_analyze::paired::verdict::{Verdict, declare, detectable, precise_enough, verdict_of};
 use loadline_analyze::paired::{Pair, PairedEstimate, Question, judge, paired_ratio};
 use loadline_analyze::stats::{mean, median, sample_sd};
 use loadline_analyze::within::half_width;

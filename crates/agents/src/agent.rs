@@ -5,7 +5,7 @@
 //! it for [`LEASE_NS`] ends its jobs, and cancels the sessions of those that have not ended [`CANCEL_AFTER_NS`] later. So nothing keeps
 //! loading a database for 5 s after its run, its hub or its network is gone.
 
-use crate::message::{Answer, Command, JobsOrder, Message, Order, Presence, Reader, Refusal};
+use crate::message::{Answer, Command, JobsOrder, Message, Order, Presence, Refusal};
 
 /// Time between two beats of the coordinator, ns.
 pub(crate) const BEAT_NS: u64 = 1_000_000_000;
@@ -16,13 +16,10 @@ pub(crate) const CANCEL_AFTER_NS: u64 = 2_000_000_000;
 
 const _: () = assert!(LEASE_NS + CANCEL_AFTER_NS < 5_000_000_000 && LEASE_NS > 2 * BEAT_NS);
 
-/// Events of an agent.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A piece of a message came.
     Message(Vec<u8>),
-    /// Answers of its jobs: [`Answer::Opened`] or [`Answer::Refused`], then [`Answer::Progress`], [`Answer::Closed`] and
-    /// [`Answer::Counts`].
+    /// Answers of its jobs: `Opened` or `Refused`, then `Progress`, `Closed` and `Counts`.
     Jobs(Answer),
     Time,
 }
@@ -32,15 +29,11 @@ pub(crate) fn is_last(said: &Answer) -> bool {
     matches!(said, Answer::Counts(_) | Answer::Refused(_))
 }
 
-/// Actions of an agent.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Action {
     Send(Box<Message<Answer>>),
-    /// Opens the sessions of these jobs.
     Open(Box<JobsOrder>),
-    /// Tells the jobs what they do next.
     Jobs(Command),
-    /// Tells the user.
     Say(String),
 }
 
@@ -72,7 +65,6 @@ struct Enlisted {
 #[derive(Debug)]
 pub(crate) struct Agent {
     pub(crate) presence: Presence,
-    reader: Reader,
     work: Option<Enlisted>,
     /// The run that it left by itself, and why: [`Refusal::Left`].
     left: Option<(String, Refusal)>,
@@ -82,7 +74,7 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(presence: Presence) -> Agent {
-        Agent { presence, reader: Reader::default(), work: None, left: None, ending: false }
+        Agent { presence, work: None, left: None, ending: false }
     }
 
     /// When [`Event::Time`] is due at the latest: the end of the lease, ns.
@@ -98,10 +90,7 @@ impl Agent {
     pub(crate) fn on(&mut self, now_ns: u64, event: Event) -> Vec<Action> {
         let mut actions = self.end_of_lease(now_ns);
         actions.extend(match event {
-            Event::Message(piece) => match self.reader.read(&piece) {
-                Some(order) => self.order(now_ns, order),
-                None => Vec::new(),
-            },
+            Event::Message(bytes) => Message::read(&bytes).map_or_else(Vec::new, |order| self.order(now_ns, order)),
             Event::Jobs(said) => self.jobs_said(said),
             Event::Time => Vec::new(),
         });
@@ -119,7 +108,6 @@ impl Agent {
         actions
     }
 
-    /// Ends the jobs of a run that is left.
     fn end_jobs(&mut self, stage: &Stage) -> Vec<Action> {
         if matches!(stage, Stage::Idle | Stage::Ended(_)) {
             return Vec::new();
@@ -177,7 +165,7 @@ impl Agent {
             }
             (Order::Jobs(Command::End { .. }), Stage::Ended(_)) => Answer::Done,
             (Order::Jobs(command), _) => return self.command(now_ns, command),
-            (Order::Counts, Stage::Ended(counts)) => Answer::Counts(counts.clone()),
+            (Order::Counts(from), Stage::Ended(counts)) => Answer::part_of(counts, from),
             (Order::Release, _) => {
                 let done = self.answer(Answer::Done);
                 let Some(Enlisted { run, stage, .. }) = self.work.take() else { return done };
@@ -191,7 +179,6 @@ impl Agent {
         self.answer(answer)
     }
 
-    /// Next step of its jobs.
     fn command(&mut self, now_ns: u64, command: Command) -> Vec<Action> {
         let Some(work) = &mut self.work else { return Vec::new() };
         let next = match (command, &work.stage) {

@@ -6,9 +6,8 @@ use std::ops::Range;
 
 use loadline_model::format::counted;
 
-use crate::hub::HubError;
-use crate::link::Link;
-use crate::message::{Answer, Message, Order, PROTOCOL, Presence, Progress, Reader, Received, Refusal};
+use crate::hub::{HubError, Link};
+use crate::message::{Answer, Message, Order, PROTOCOL, Presence, Progress, Received, Refusal};
 use crate::offset::{Offset, RoundTrip};
 
 /// The clocks of agents may be off by this much at most, ns.
@@ -83,9 +82,6 @@ fn ms(ns: u64) -> f64 {
 }
 
 /// Asks who is there, for `wait_ns`, or until `enough`.
-///
-/// # Errors
-/// [`AgentsError::Hub`], [`AgentsError::Interrupted`].
 pub(crate) fn roll(
     link: &mut dyn Link,
     asker: &str,
@@ -93,8 +89,7 @@ pub(crate) fn roll(
     enough: impl Fn(&[Presence]) -> bool,
 ) -> Result<Vec<Presence>, AgentsError> {
     let begin_ns = link.now_ns();
-    let (mut there, mut reader) = (Vec::<Presence>::new(), Reader::default());
-    let (mut next_ns, mut number) = (begin_ns, 0);
+    let (mut there, mut next_ns, mut number) = (Vec::<Presence>::new(), begin_ns, 0);
     loop {
         let now = link.now_ns();
         if now >= begin_ns + wait_ns || (now >= begin_ns + ROLL_NS.min(wait_ns) && enough(&there)) {
@@ -112,7 +107,7 @@ pub(crate) fn roll(
             next_ns = now + AGAIN_NS;
         }
         let Some(Received { bytes, .. }) = link.receive(next_ns.min(begin_ns + wait_ns)) else { continue };
-        let Some(Message { body: Answer::Here(presence), .. }) = reader.read(&bytes) else { continue };
+        let Some(Message { body: Answer::Here(presence), .. }) = Message::read(&bytes) else { continue };
         there.retain(|known| known.id != presence.id);
         there.push(presence);
     }
@@ -134,7 +129,6 @@ fn unusable(presence: &Presence, version: &str) -> Option<String> {
     presence.busy.as_ref().map(|run| format!("works for run {run}"))
 }
 
-/// An agent of a run.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) presence: Presence,
@@ -144,7 +138,6 @@ pub(crate) struct Member {
     pub(crate) part: Part,
 }
 
-/// Part of an agent in a test.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Part {
     /// Jobs; without any it takes no part.
@@ -157,16 +150,16 @@ pub(crate) struct Part {
     /// Whether all its jobs have passed the window end.
     pub(crate) closed: bool,
     pub(crate) failed: Option<String>,
-    /// Counts of its jobs, as they were sent.
-    pub(crate) counts: Option<String>,
+    /// Counts of its jobs, as far as they were sent.
+    pub(crate) counts: String,
+    /// Whether that is all of them.
+    pub(crate) counted: bool,
     /// Upper bound of the error of `clock` until after the test, ns.
     pub(crate) skew_ns: Option<u64>,
 }
 
-/// Orders and answers of a run.
 pub(crate) struct Coordinator<L> {
     pub(crate) link: L,
-    reader: Reader,
     run: String,
     /// Number of the last order.
     number: u64,
@@ -184,16 +177,11 @@ pub(crate) struct Asked {
     sent_ns: Option<u64>,
     returned_ns: u64,
     heard_ns: u64,
-    /// Parts that came of its answer.
-    came: usize,
     answer: Option<Result<Answer, Failure>>,
 }
 
 impl<L: Link> Coordinator<L> {
-    /// Takes `asked` free agents, which wait until they are enough for `wait_ns` at most. From now on they have a lease.
-    ///
-    /// # Errors
-    /// [`AgentsError`]; then none is taken.
+    /// Takes `asked` free agents, or none; waits until they are enough for `wait_ns` at most. From now on they have a lease.
     pub(crate) fn enlist(
         mut link: L,
         run: &str,
@@ -219,15 +207,14 @@ impl<L: Link> Coordinator<L> {
         }
         let member = |presence| Member { presence, clock: None, lost: false, part: Part::default() };
         let members = there.into_iter().filter(usable).take(asked).map(member).collect();
-        let (run, reader) = (run.to_owned(), Reader::default());
         // Beyond the numbers of the roll.
-        let mut coordinator = Coordinator { link, reader, run, number: 1 << 32, members, test: 0, began_ns: 0 };
+        let (run, number) = (run.to_owned(), 1 << 32);
+        let mut coordinator = Coordinator { link, run, number, members, test: 0, began_ns: 0 };
         coordinator.link.beat(Some(&coordinator.run));
         coordinator.gather().inspect_err(|_| coordinator.release())?;
         Ok(coordinator)
     }
 
-    /// Numbers of the agents of which `is` holds.
     pub(crate) fn which(&self, is: impl Fn(&Member) -> bool) -> Vec<usize> {
         self.members.iter().enumerate().filter(|(_, member)| is(member)).map(|(i, _)| i).collect()
     }
@@ -247,8 +234,7 @@ impl<L: Link> Coordinator<L> {
         }
     }
 
-    /// # Errors
-    /// [`AgentsError::Agents`] names those that failed the current test.
+    /// Fails with those that failed the current test.
     pub(crate) fn all_well(&self) -> Result<(), AgentsError> {
         if self.link.interrupted() {
             return Err(AgentsError::Interrupted);
@@ -284,7 +270,7 @@ impl<L: Link> Coordinator<L> {
             self.number += 1;
             let order = Message::new(&self.run, self.number, "", order(member));
             let (sent_ns, returned_ns, heard_ns) = (None, 0, begin_ns);
-            all.push(Asked { agent, order, sent_ns, returned_ns, heard_ns, came: 0, answer: None });
+            all.push(Asked { agent, order, sent_ns, returned_ns, heard_ns, answer: None });
         }
         let end_ns = begin_ns.saturating_add(limit_ns.max(1));
         let (mut next_ns, mut again_ns) = (begin_ns, AGAIN_NS);
@@ -293,19 +279,13 @@ impl<L: Link> Coordinator<L> {
             let again = now >= next_ns;
             for asked in all.iter_mut().filter(|asked| asked.answer.is_none()) {
                 let Some(Member { presence, .. }) = self.members.get(asked.agent) else { continue };
-                let came = self.reader.came(&self.run, &presence.id);
-                if came != asked.came {
-                    (asked.came, asked.heard_ns) = (came, now);
-                }
-                let silent_ns = now.saturating_sub(asked.heard_ns);
-                // A long answer that is on its way is not asked for again.
-                if again && (came == 0 || silent_ns >= again_ns) {
+                if again {
                     let sent_ns = self.link.now_ns();
                     asked.sent_ns.get_or_insert(sent_ns);
                     self.link.send(Some(&presence.id), &asked.order);
                 }
                 // After it was sent: the order may be to end.
-                if now >= end_ns || silent_ns >= SILENT_NS || self.link.interrupted() {
+                if now >= end_ns || now.saturating_sub(asked.heard_ns) >= SILENT_NS || self.link.interrupted() {
                     let silent = Failure::Silent((now - begin_ns) as f64 / 1e9);
                     asked.answer = Some(Err(self.link.trouble(begin_ns).map_or(silent, Failure::Hub)));
                 }
@@ -328,10 +308,7 @@ impl<L: Link> Coordinator<L> {
         }
     }
 
-    /// Takes all agents for the next test: one that heard nothing for too long left the run, and comes back.
-    ///
-    /// # Errors
-    /// [`AgentsError::Agents`] names those that do not; they are lost.
+    /// Takes all agents for the next test: one that heard nothing for too long left the run, and comes back, or is lost.
     pub(crate) fn gather(&mut self) -> Result<(), AgentsError> {
         self.members.iter_mut().for_each(|member| member.part = Part::default());
         self.began_ns = self.link.now_ns();
@@ -387,7 +364,6 @@ impl<L: Link> Coordinator<L> {
         }
     }
 
-    /// Handles what comes until `until_ns`.
     pub(crate) fn pump(&mut self, until_ns: u64) {
         while self.link.now_ns() < until_ns && !self.link.interrupted() {
             let _ = self.receive(until_ns);
@@ -397,7 +373,7 @@ impl<L: Link> Coordinator<L> {
     /// The next message of an agent of this run, until `until_ns`, and when it came. What agents say unasked is noted.
     fn receive(&mut self, until_ns: u64) -> Option<(u64, Message<Answer>)> {
         let Received { at_ns, bytes } = self.link.receive(until_ns)?;
-        let message: Message<Answer> = self.reader.read(&bytes)?;
+        let message: Message<Answer> = Message::read(&bytes)?;
         let member = self.members.iter_mut().find(|m| message.run == self.run && m.presence.id == message.agent)?;
         match &message.body {
             Answer::Progress { test, progress } if *test == self.test => member.part.progress = *progress,

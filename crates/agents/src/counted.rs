@@ -25,7 +25,6 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Counts of all its jobs.
     pub(crate) fn tally(&self) -> Tally {
         let mut all = Tally::default();
         self.tallies.iter().for_each(|tally| all.merge(tally));
@@ -37,10 +36,7 @@ impl Counted {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Self::text`] made. Times of `jobs` and `counts` are then on the coordinator's clock.
-    ///
-    /// # Errors
-    /// If it is no [`Counted`] of so many jobs, or does not add up.
+    /// Reads what [`Self::text`] made, if it is of so many jobs and adds up. Times are then on the coordinator's clock.
     pub(crate) fn read(text: &str, jobs: usize, clock: &Offset) -> Result<Counted, String> {
         let wrong = |what: &str| format!("what it counted cannot be read ({what})");
         let mut counted: Counted = serde_json::from_str(text).map_err(|e| wrong(&e.to_string()))?;

@@ -1,5 +1,8 @@
-//! The hub: a NATS server, spoken to by a thread of its own. The only file that knows NATS.
+//! The hub: a NATS server, spoken to by a thread of its own; the only file that knows NATS. To a coordinator it is a [`Link`], which
+//! tests simulate.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,7 +15,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::agent::BEAT_NS;
-use crate::message::{Message, Order, Received, TO_ALL};
+use crate::message::{Message, Order, Received, TO_ALL, to_agent, to_run};
 
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -28,10 +31,8 @@ pub struct HubOptions {
     pub name: String,
 }
 
-/// Why there is no hub.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HubError {
-    /// The URL is wrong.
     #[error("{0}")]
     Usage(String),
     /// It does not answer, or refuses: its URL without secrets, and why.
@@ -46,8 +47,6 @@ pub(crate) struct Hub {
     state: Arc<Mutex<State>>,
     /// Whether nobody between here and the hub can read what is said: TLS, or the same machine.
     pub(crate) private: bool,
-    /// Longest message that it takes, bytes.
-    most_bytes: usize,
 }
 
 /// Messages to send, and the last fault of the connection.
@@ -87,9 +86,6 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl Hub {
     /// Connects, and listens to these subjects: what comes is handed to `on`.
-    ///
-    /// # Errors
-    /// [`HubError`] names what is wrong.
     pub(crate) fn connect(
         options: &HubOptions,
         subjects: &[String],
@@ -107,14 +103,13 @@ impl Hub {
                 return Err(e);
             }
         };
-        let most_bytes = client.server_info().max_payload;
         let (out, orders) = unbounded_channel();
         let of_thread = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("hub".to_owned())
             .spawn(move || runtime.block_on(talk(&client, heard, orders, &of_thread, on)))
             .map_err(usage)?;
-        Ok(Hub { out: Some(out), thread: Some(thread), state, private, most_bytes })
+        Ok(Hub { out: Some(out), thread: Some(thread), state, private })
     }
 
     /// Sends. What cannot be sent because the hub is away is lost: it would come too late.
@@ -122,28 +117,8 @@ impl Hub {
         if let Some(out) = self.out.as_ref()
             && !locked(&self.state).away()
         {
-            for piece in message.pieces(self.most_bytes) {
-                let _ = out.send((subject.to_owned(), piece));
-            }
+            let _ = out.send((subject.to_owned(), message.bytes()));
         }
-    }
-
-    /// Says once a second that this run goes on, or no longer.
-    pub(crate) fn beat(&self, run: Option<&str>) {
-        locked(&self.state).run = run.map(str::to_owned);
-    }
-
-    /// Fault of the hub now, or since `since_ns`.
-    pub(crate) fn trouble(&self, since_ns: u64) -> Option<String> {
-        let state = locked(&self.state);
-        let last = state.last.as_ref()?;
-        let seconds = |until_ns: u64| until_ns.saturating_sub(last.from_ns) as f64 / 1e9;
-        Some(match (&last.refusal, last.until_ns) {
-            (_, Some(until_ns)) if until_ns <= since_ns => return None,
-            (Some(what), _) => what.clone(),
-            (None, Some(until_ns)) => format!("the connection to the hub was broken for {:.1} s", seconds(until_ns)),
-            (None, None) => format!("the connection to the hub broke {:.1} s ago", seconds(now_ns())),
-        })
     }
 }
 
@@ -157,9 +132,6 @@ impl Drop for Hub {
 }
 
 /// Address of a hub.
-///
-/// # Errors
-/// [`HubError::Usage`] if the URL is none.
 fn address(url: &str) -> Result<ServerAddr, HubError> {
     let known = ["nats://", "tls://"].iter().any(|scheme| url.starts_with(scheme));
     let server = url.parse().ok().filter(|server: &ServerAddr| known && !server.host().is_empty());
@@ -237,12 +209,10 @@ async fn connect(
     Ok((client, select_all(heard), private))
 }
 
-/// `%40` as `@`.
 fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Why the server was not reached, in words that tell what to do.
 fn refusal(error: &async_nats::ConnectError) -> String {
     use async_nats::ConnectErrorKind as K;
     match error.kind() {
@@ -286,11 +256,88 @@ async fn talk(
             }
             _ = beats.tick() => {
                 let run = locked(state).run.clone();
-                for beat in run.iter().flat_map(|run| Message::new(run, 0, "", Order::Beat).pieces(usize::MAX)) {
-                    let _ = client.publish(TO_ALL, beat.into()).await;
+                if let Some(run) = run {
+                    let _ = client.publish(TO_ALL, Message::new(&run, 0, "", Order::Beat).bytes().into()).await;
                 }
             }
         }
     }
     let _ = tokio::time::timeout(FLUSH, client.flush()).await;
+}
+
+/// Longest wait for anything, so that a signal is noticed.
+pub(crate) const LOOK_NS: u64 = 100_000_000;
+
+/// A coordinator's side of the hub.
+pub(crate) trait Link {
+    fn now_ns(&self) -> u64;
+
+    /// Sends an order to the agent with this id, or to all. What cannot be sent is lost.
+    fn send(&mut self, agent: Option<&str>, order: &Message<Order>);
+
+    /// Next event for this coordinator; waits for it until `until_ns` at most.
+    fn receive(&mut self, until_ns: u64) -> Option<Received>;
+
+    /// From now on says once a second that this run goes on, until `None` is given. It does not depend on [`Link::receive`].
+    fn beat(&mut self, run: Option<&str>);
+
+    /// Fault of the hub now, or since `since_ns`.
+    fn trouble(&self, _since_ns: u64) -> Option<String> {
+        None
+    }
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// A coordinator's connection to the hub.
+pub struct HubLink {
+    pub(crate) hub: Hub,
+    inbox: Receiver<Received>,
+    interrupted: Arc<AtomicBool>,
+}
+
+impl HubLink {
+    /// Connects, to hear what is said to `asker`.
+    pub fn connect(options: &HubOptions, asker: &str, interrupted: Arc<AtomicBool>) -> Result<HubLink, HubError> {
+        let (heard, inbox) = channel();
+        let hub = Hub::connect(options, &[to_run(asker)], move |received| drop(heard.send(received)))?;
+        Ok(HubLink { hub, inbox, interrupted })
+    }
+}
+
+impl Link for HubLink {
+    fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn send(&mut self, agent: Option<&str>, order: &Message<Order>) {
+        self.hub.publish(&agent.map_or_else(|| TO_ALL.to_owned(), to_agent), order);
+    }
+
+    fn receive(&mut self, until_ns: u64) -> Option<Received> {
+        let left_ns = until_ns.saturating_sub(now_ns());
+        self.inbox.recv_timeout(Duration::from_nanos(left_ns.min(LOOK_NS))).ok()
+    }
+
+    fn beat(&mut self, run: Option<&str>) {
+        locked(&self.hub.state).run = run.map(str::to_owned);
+    }
+
+    fn trouble(&self, since_ns: u64) -> Option<String> {
+        let state = locked(&self.hub.state);
+        let last = state.last.as_ref()?;
+        let seconds = |until_ns: u64| until_ns.saturating_sub(last.from_ns) as f64 / 1e9;
+        Some(match (&last.refusal, last.until_ns) {
+            (_, Some(until_ns)) if until_ns <= since_ns => return None,
+            (Some(what), _) => what.clone(),
+            (None, Some(until_ns)) => format!("the connection to the hub was broken for {:.1} s", seconds(until_ns)),
+            (None, None) => format!("the connection to the hub broke {:.1} s ago", seconds(now_ns())),
+        })
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
 }

@@ -1,7 +1,6 @@
 //! The jobs of an agent: a thread opens their sessions, and starts, counts and ends them by the crew of a local run.
 
 use std::collections::BTreeSet;
-use std::fmt::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,15 +25,11 @@ use crate::message::{Answer, Command, JobsOrder, Opened, Progress, Refusal};
 /// Time between looks whether all have passed the window end, ns.
 const LOOK_NS: u64 = 2_000_000;
 
-/// The target as it was last opened, with what it was opened by: it is kept for the tests of a run, because opening one is work
-/// for the database that would be taken for that of the jobs.
+/// The target as it was last opened, and by what: opening one anew would be work for the database that counts as that of the jobs.
 pub(crate) type OpenTarget = Arc<Mutex<Option<(JobsOrder, Arc<dyn Target>)>>>;
 
 /// Begins to open the sessions of `order`, in a thread that is then told what its jobs do next. What happens is told to `tell`.
 /// `interrupted` is of the whole run: once it is set, nothing waits for the target.
-///
-/// # Errors
-/// If no thread can be started.
 pub(crate) fn open(
     order: JobsOrder,
     opened: &OpenTarget,
@@ -50,13 +45,10 @@ pub(crate) fn open(
 
 /// Identity of the work of jobs from this number on: program, parameters, seeds and rows.
 pub(crate) fn fingerprint(work: &Work, first_job: u32) -> String {
-    let start = work.start(first_job);
-    let mut text = String::new();
-    let (params, pool) = (work.params.to_map(), work.pool_of_job(first_job));
+    let (params, start) = (work.params.to_map(), work.start(first_job));
     let of = (&work.workload.code, &params, (work.seed, work.draws), work.payload, work.nodes);
-    // Writing into a string cannot fail.
-    let _ = write!(text, "{of:?} {:?} {:?} {:?} ", work.params.size_bytes(), start, work.program);
-    format!("{:016x}", fnv1a(fnv1a(FNV_START, text.as_bytes()), &pool))
+    let text = format!("{of:?} {:?} {start:?} {:?}", work.params.size_bytes(), work.program);
+    format!("{:016x}", fnv1a(fnv1a(FNV_START, text.as_bytes()), &work.pool_of_job(first_job)))
 }
 
 fn work(order: &JobsOrder) -> Result<Work, String> {
@@ -136,7 +128,19 @@ fn run(
     }
     let shared = Arc::new(Shared::of_part(order.jobs.start, order.jobs.len() as u32, Arc::clone(interrupted)));
     let earlier = target.job_sessions();
-    let mut watch = Watch::new(order.test, &shared, &*target);
+    let mut watch = Watch {
+        test: order.test,
+        target: &*target,
+        base: target.own_commits(),
+        own: OwnCommits::default(),
+        shared: &shared,
+        start_ns: 0,
+        window: None,
+        counts: Vec::new(),
+        readings: [None, None],
+        next_count_ns: 0,
+        closed: false,
+    };
     let opened = request(order, Arc::clone(&target), interrupted).and_then(|request| {
         let crew = Crew::open(&request, &shared).map_err(|e| unreachable(order, &e))?;
         Ok((request, crew))
@@ -178,7 +182,6 @@ fn opened_since(earlier: &[Vec<u32>], now: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     now.into_iter().map(anew).collect()
 }
 
-/// Counters of this machine at window start or window end.
 fn read_machine() -> (System, Interfaces) {
     let (at_ns, process_ns) = (now_ns(), Some(process_cpu_ns()));
     let system = System { at_ns, process_ns, cpu: CpuTimes::local().ok(), ..System::default() };
@@ -202,24 +205,7 @@ struct Watch<'a> {
     closed: bool,
 }
 
-impl<'a> Watch<'a> {
-    /// Before the sessions are opened.
-    fn new(test: u64, shared: &'a Shared, target: &'a dyn Target) -> Watch<'a> {
-        Watch {
-            test,
-            target,
-            base: target.own_commits(),
-            own: OwnCommits::default(),
-            shared,
-            start_ns: 0,
-            window: None,
-            counts: Vec::new(),
-            readings: [None, None],
-            next_count_ns: 0,
-            closed: false,
-        }
-    }
-
+impl Watch<'_> {
     /// Counts, once the jobs have ended; without those of the jobs themselves.
     fn counted(mut self) -> Counted {
         self.note_own(4..5);
@@ -242,7 +228,6 @@ impl<'a> Watch<'a> {
         self.own.0.iter_mut().take(times.end).skip(times.start).for_each(|at| at.clone_from(&own));
     }
 
-    /// When there is something to do.
     fn next_ns(&self) -> u64 {
         let now = now_ns();
         if self.start_ns == 0 {

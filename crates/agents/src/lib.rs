@@ -9,7 +9,6 @@ mod coordinator;
 mod counted;
 mod hub;
 mod jobs;
-mod link;
 mod message;
 mod offset;
 mod remote;
@@ -19,8 +18,7 @@ mod simulation;
 mod test;
 
 pub use coordinator::AgentsError;
-pub use hub::{HubError, HubOptions};
-pub use link::HubLink;
+pub use hub::{HubError, HubLink, HubOptions};
 pub use message::Presence;
 pub use remote::{AgentTarget, Agents, list};
 pub use service::{host, new_id, presence, serve};

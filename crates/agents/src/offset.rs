@@ -4,16 +4,11 @@
 //! The agent's clock is ahead by ((received - sent) + (answered - returned)) / 2, as in RFC 5905, section 8. That is off by
 //! half of the trip's time on the way, if all of it was on one leg, and by no more. So the shortest of many trips is taken.
 
-/// Times of one round trip, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundTrip {
-    /// When the coordinator sent, on its clock.
     pub(crate) sent_ns: u64,
-    /// When the agent received, on its own clock.
     pub(crate) received_ns: u64,
-    /// When the agent answered, on its own clock.
     pub(crate) answered_ns: u64,
-    /// When the answer was back, on the coordinator's clock.
     pub(crate) returned_ns: u64,
 }
 
@@ -55,8 +50,7 @@ impl Offset {
         ns.saturating_add_signed(self.ahead_ns.saturating_neg())
     }
 
-    /// Upper bound of the error that `self` had at any time until `later` was measured, ns, if the clocks drifted apart one way:
-    /// the true offset was between the ends of the two intervals.
+    /// Upper bound of the error that `self` had until `later` was measured, ns, if the clocks drifted apart one way.
     pub(crate) fn error_until_ns(&self, later: &Offset) -> u64 {
         self.bound_ns.max(later.ahead_ns.abs_diff(self.ahead_ns).saturating_add(later.bound_ns))
     }

@@ -13,8 +13,8 @@ use loadline_model::record::AgentFigures;
 
 use crate::coordinator::{AgentsError, Coordinator, Member, Part, described, roll};
 use crate::counted::Counted;
+use crate::hub::{HubLink, Link};
 use crate::jobs::fingerprint;
-use crate::link::{HubLink, Link};
 use crate::message::{Command, JobsOrder, Presence};
 use crate::test::LEAD_NS;
 
@@ -25,12 +25,10 @@ const LOOK_NS: u64 = 5_000_000;
 /// their sessions have published by then stays as it is for a second (PostgreSQL's PGSTAT_MIN_INTERVAL).
 const PASSED: (u64, [u64; 2]) = (3, [20_000_000, 250_000_000]);
 
-/// Parameters with which agents open the target.
 #[derive(Clone)]
 pub struct AgentTarget {
     /// URL, with the password or without.
     pub url: String,
-    /// URLs of further nodes.
     pub nodes: Vec<String>,
     /// The user's workload files, which agents do not have.
     pub files: Vec<WorkloadFile>,
@@ -39,15 +37,11 @@ pub struct AgentTarget {
 pub struct Agents {
     coordinator: Arc<Mutex<Coordinator<HubLink>>>,
     target: AgentTarget,
-    /// Run and target.
     order: JobsOrder,
 }
 
 impl Agents {
     /// Takes `asked` agents for the run; waits for them for `wait_ns` at most.
-    ///
-    /// # Errors
-    /// [`AgentsError`].
     pub fn enlist(
         link: HubLink,
         run: &str,
@@ -108,8 +102,7 @@ impl Drop for Agents {
     }
 }
 
-/// # Errors
-/// [`AgentsError::Agents`] names those between whom and the hub others can read.
+/// Fails with those between whom and the hub others can read.
 fn can_be_sent_secrets(c: &Coordinator<HubLink>) -> Result<(), AgentsError> {
     let open = c.members.iter().map(|member| &member.presence).filter(|presence| !presence.private);
     let open: Vec<String> = open.map(|presence| format!("agent {}", described(presence))).collect();
@@ -227,7 +220,6 @@ impl Conductor {
         self.window = Some(window);
     }
 
-    /// Brings what the run sees of the jobs up to date.
     fn show(&self, c: &Coordinator<HubLink>) {
         let now_ns = c.link.now_ns();
         let (mut started, mut ended) = (0, 0);
@@ -257,11 +249,10 @@ impl Conductor {
         let mut counts = Vec::new();
         for member in c.members.iter_mut().filter(|member| !member.part.jobs.is_empty()) {
             let Part { jobs, clock, counts: text, failed, .. } = &mut member.part;
-            let read = text.take().zip(*clock).filter(|_| failed.is_none());
-            let read = read.map_or_else(
-                || Err("it counted nothing".to_owned()),
-                |(text, clock)| Counted::read(&text, jobs.len(), &clock),
-            );
+            let read = match clock.filter(|_| failed.is_none() && !text.is_empty()) {
+                Some(clock) => Counted::read(text, jobs.len(), &clock),
+                None => Err("it counted nothing".to_owned()),
+            };
             let counted = read.map_err(|why| failed.get_or_insert(why)).ok();
             let places = all.jobs.iter_mut().skip(jobs.start as usize).take(jobs.len());
             let figures = figures(member, counted.as_ref(), self.window);
@@ -327,9 +318,6 @@ fn figures(
 }
 
 /// The agents at a hub, for a listing.
-///
-/// # Errors
-/// [`AgentsError`].
 pub fn list(link: &mut HubLink, asker: &str, wait_ns: u64) -> Result<Vec<Presence>, AgentsError> {
     roll(link, asker, wait_ns, |_| false)
 }

@@ -10,9 +10,8 @@ use loadline_storage::now_ns;
 
 use crate::agent::{Action, Agent, CANCEL_AFTER_NS, Event, is_last};
 use crate::coordinator::AgentsError;
-use crate::hub::{Hub, HubOptions};
+use crate::hub::{Hub, HubOptions, LOOK_NS};
 use crate::jobs::{OpenTarget, open};
-use crate::link::LOOK_NS;
 use crate::message::{
     Answer, Command, JobsOrder, Message, PROTOCOL, Presence, Received, Refusal, TO_ALL, to_agent, to_run,
 };
@@ -40,15 +39,11 @@ pub fn presence(name: &str, version: &str, most_jobs: u32, most_sessions: u32) -
     }
 }
 
-/// Name of this machine.
 pub fn host() -> String {
     Some(host_name()).filter(|name| !name.is_empty()).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Works until `interrupted`. `say` tells the user what happens.
-///
-/// # Errors
-/// [`AgentsError`].
 pub fn serve(
     options: &HubOptions,
     mut presence: Presence,
@@ -86,7 +81,6 @@ pub fn serve(
     }
 }
 
-/// An agent, its hub and its jobs.
 struct Service {
     hub: Hub,
     /// For what happens to the jobs, and when.

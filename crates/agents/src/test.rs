@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::coordinator::{AgentsError, Coordinator, Failure, MOST_SKEW_NS, Member, SILENT_NS};
-use crate::link::Link;
+use crate::hub::Link;
 use crate::message::{Answer, Command, JobsOrder, Order};
 use crate::offset::Offset;
 
@@ -18,9 +18,6 @@ const FETCH_AT_A_TIME: usize = 8;
 
 impl<L: Link> Coordinator<L> {
     /// Lets all agents open the target, without sessions of jobs, and measures their clocks.
-    ///
-    /// # Errors
-    /// [`AgentsError::Agents`]: each agent that cannot, or is too far from the hub for a common window, and why.
     pub(crate) fn reach(&mut self, order: &JobsOrder) -> Result<(), AgentsError> {
         let who = self.which(|_| true);
         self.tell(&who, OPEN_NS, |_| Order::Open(Box::new(order.clone())), |_, _| Ok(()));
@@ -35,11 +32,7 @@ impl<L: Link> Coordinator<L> {
         self.all_well()
     }
 
-    /// Opens the sessions of the jobs of `order` on the agents, and measures their clocks. `fingerprint` is that of the
-    /// work that begins with a job.
-    ///
-    /// # Errors
-    /// [`AgentsError`] names each agent that failed, and why. No session is open then.
+    /// Opens the sessions of `order` on the agents, and measures their clocks. `fingerprint` is of the work from a job on.
     pub(crate) fn open(&mut self, order: &JobsOrder, fingerprint: &dyn Fn(u32) -> String) -> Result<(), AgentsError> {
         self.gather()?;
         self.test += 1;
@@ -71,12 +64,10 @@ impl<L: Link> Coordinator<L> {
         Ok(())
     }
 
-    /// Agents that take part in the test.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|member| !member.part.jobs.is_empty())
     }
 
-    /// Numbers of those that have not failed.
     fn at_work(&self) -> Vec<usize> {
         self.which(|member| !member.part.jobs.is_empty() && member.part.failed.is_none())
     }
@@ -90,7 +81,6 @@ impl<L: Link> Coordinator<L> {
         self.tell(&self.at_work(), limit_ns, order, |_, _| Ok(()));
     }
 
-    /// Numbers of those that take part in the test and are not lost.
     fn with_jobs(&self) -> Vec<usize> {
         self.which(|member| !member.part.jobs.is_empty() && !member.lost)
     }
@@ -107,17 +97,21 @@ impl<L: Link> Coordinator<L> {
         // All jobs have ended: the machines are quiet, and the clocks are measured best.
         self.measure_clocks(&self.at_work());
         for some in self.at_work().chunks(FETCH_AT_A_TIME) {
-            self.tell(
-                some,
-                END_NS,
-                |_| Order::Counts,
-                |Member { clock, part, .. }, answer| {
-                    let Answer::Counts(text) = answer else { return Err(Failure::OtherAnswer) };
-                    part.skew_ns = part.clock.zip(*clock).map(|(before, after)| before.error_until_ns(&after));
-                    part.counts = Some(text).filter(|text| !text.is_empty());
-                    Ok(())
-                },
-            );
+            self.fetch(some.to_vec());
+        }
+    }
+
+    fn fetch(&mut self, mut who: Vec<usize>) {
+        let more = |member: &Member| Order::Counts(member.part.counts.len());
+        while !who.is_empty() {
+            self.tell(&who, END_NS, more, |Member { clock, part, .. }, answer| {
+                let Answer::Counts(text) = answer else { return Err(Failure::OtherAnswer) };
+                part.skew_ns = part.clock.zip(*clock).map(|(before, after)| before.error_until_ns(&after));
+                part.counted = text.is_empty();
+                part.counts += &text;
+                Ok(())
+            });
+            who.retain(|agent| self.members.get(*agent).is_some_and(|m| !m.part.counted && m.part.failed.is_none()));
         }
     }
 }

@@ -25,7 +25,6 @@ pub use table::Table;
 use finding::TABLE;
 use sheet::is_same;
 
-/// Findings in a file.
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
     pub findings: Vec<Finding>,
@@ -102,7 +101,6 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Parses `COLUMN: ROW / ROW = FACTOR`, with a factor above 0.
     pub fn parse(text: &str) -> Result<Claim, AuditError> {
         let parsed = || {
             let (left, factor) = text.rsplit_once('=')?;

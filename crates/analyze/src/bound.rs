@@ -1,7 +1,7 @@
 //! The bound of a test, and the figures that show it.
 //!
-//! Each rule needs measured figures. If they are missing or do not point to one limit, the answer is 'limit unknown'
-//! with the figures that were checked. The rules apply in this order, because each case would also match a later rule:
+//! If figures are missing or do not point to one limit, the answer is 'limit unknown' with the figures that were checked. The rules
+//! apply in this order, because each case would also match a later rule:
 //!
 //! 1. **Rate**: an open loop that meets its requested rate reaches no limit.
 //! 2. **Client**: a load generator without spare CPU lowers every rate and lengthens every wait; that is no limit of
@@ -17,25 +17,24 @@
 //! 8. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
 //! 9. **Single writer**, if what the sessions do is unknown: commits run one at a time.
 //!
-//! Rules 1 to 3, 5 and 6 need a full resource. With one job on several CPUs none may be full: what its time is spent on is then the
-//! limit, and a CPU that one session keeps busy is one.
-//!
-//! A busy device is not necessarily at its bandwidth limit (a flash device with one small write in flight is busy all
-//! the time). So bandwidth needs a second proof: the reference log writer gets no more from the device with the same
-//! redo.
+//! A busy device is not necessarily at its bandwidth limit (a flash device with one small write in flight is busy all the time). So
+//! bandwidth needs a second proof: the reference log writer gets no more from the device with the same redo.
+
+use std::collections::BTreeSet;
 
 use loadline_model::disturbance::measured_by;
 use loadline_model::format::{counted, number};
+use loadline_model::group::distinct;
 use loadline_model::limits::name;
 use loadline_model::{Column, Detail, TestRecord, column};
 use serde::Serialize;
 
+use crate::kept::doubt;
 use crate::kpi::{LATENCY, THROUGHPUT};
-use crate::limit::doubt;
+use crate::stats::mean;
+use crate::sweep::{Sweep, SweepPoint};
 
-mod sweep;
 mod time;
-pub use sweep::bound_of_sweep;
 
 /// CPU busy that counts as full, %: load is never spread evenly over all CPUs.
 const CPU_FULL: f64 = 90.0;
@@ -95,7 +94,6 @@ loadline_model::named! {
     pub fn name;
 }
 
-/// The bound of a test, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
     pub by: BoundBy,
@@ -130,12 +128,11 @@ impl<'a> Evidence<'a> {
     }
 
     fn add(mut self, columns: &[&'static Column], text: String) -> Self {
-        self.from.extend(columns.iter().filter(|c| !self.from.contains(c)).copied().collect::<Vec<_>>());
+        self.from = distinct(self.from.into_iter().chain(columns.iter().copied()));
         self.texts.push(text);
         self
     }
 
-    /// Adds the figure of `column` in words, if there is one.
     fn add_figure(self, column: &'static Column, words: impl Fn(f64) -> String) -> Self {
         match self.figure(column) {
             Some(v) => self.add(&[column], words(v)),
@@ -157,10 +154,8 @@ impl<'a> Evidence<'a> {
     /// Adds the wait event with the most sessions, and their mean number.
     fn add_top_wait(mut self) -> Self {
         let waits = &self.record.waits;
-        let events = waits
-            .sessions
-            .iter()
-            .filter(|(event, _)| *event != ON_CPU && !event.starts_with(OF_CLIENT) && waits.samples > 0);
+        let is_wait = |event: &str| event != ON_CPU && !event.starts_with(OF_CLIENT) && waits.samples > 0;
+        let events = waits.sessions.iter().filter(|(event, _)| is_wait(event));
         if let Some((event, seen)) = events.max_by_key(|(_, n)| **n) {
             let sessions = number(*seen as f64 / f64::from(waits.samples), 2);
             self.texts.push(format!("on average {sessions} of {} jobs were in {event}", self.record.jobs));
@@ -177,7 +172,6 @@ fn pct(v: f64) -> String {
     format!("{} %", number(v, 0))
 }
 
-/// Fills [`TestRecord::bounded_by`] of all `records`.
 pub fn fill_bounded_by(records: &mut [TestRecord]) {
     for record in records {
         record.details.retain(|detail| !matches!(detail, Detail::BoundedBy(_)));
@@ -207,14 +201,10 @@ pub fn bound(record: &TestRecord) -> Option<Bound> {
 }
 
 fn rate(e: Evidence<'_>, tps: f64) -> Option<Bound> {
-    let asked = e.figure(column::RATE_TPS).filter(|r| *r > 0.0)?;
-    (tps >= asked * RATE_MET).then(|| {
-        e.add(
-            &[column::RATE_TPS, THROUGHPUT],
-            format!("{} of the {} requested transactions per second were completed", number(tps, 1), number(asked, 1)),
-        )
-        .bound(BoundBy::Rate)
-    })
+    let asked = e.figure(column::RATE_TPS).filter(|asked| *asked > 0.0 && tps >= asked * RATE_MET)?;
+    let [completed, asked] = [tps, asked].map(|rate| number(rate, 1));
+    let text = format!("{completed} of the {asked} requested transactions per second were completed");
+    Some(e.add(&[column::RATE_TPS, THROUGHPUT], text).bound(BoundBy::Rate))
 }
 
 fn client(e: Evidence<'_>, tps: f64) -> Option<Bound> {
@@ -272,18 +262,15 @@ fn single_writer(e: Evidence<'_>, tps: f64) -> Option<Bound> {
     let per_sync = e.figure(column::COMMITS_PER_REDO_SYNC).filter(|c| *c > 0.0 && *c <= ONE_BY_ONE)?;
     let (sessions, column, doing) = at_commit(&e, tps)?;
     // With concurrent commits, so many sessions in a commit would share syncs.
-    (WRITER_BUSY..=ONE_BY_ONE).contains(&sessions).then(|| {
-        e.add(
-            &[column::COMMITS_PER_REDO_SYNC, column, THROUGHPUT],
-            format!(
-                "{} commits per sync with {}, and on average {} of the jobs {doing}: commits run one at a time",
-                number(per_sync, 2),
-                counted(record.jobs as usize, "job"),
-                number(sessions, 2)
-            ),
-        )
-        .bound(BoundBy::SingleWriter)
-    })
+    if !(WRITER_BUSY..=ONE_BY_ONE).contains(&sessions) {
+        return None;
+    }
+    let ([per_sync, sessions], jobs) =
+        ([per_sync, sessions].map(|n| number(n, 2)), counted(record.jobs as usize, "job"));
+    let text = format!(
+        "{per_sync} commits per sync with {jobs}, and on average {sessions} of the jobs {doing}: commits run one at a time"
+    );
+    Some(e.add(&[column::COMMITS_PER_REDO_SYNC, column, THROUGHPUT], text).bound(BoundBy::SingleWriter))
 }
 
 /// The device under the data gives the best program no more: then neither would more CPU.
@@ -304,27 +291,24 @@ fn data_device(e: Evidence<'_>, _: f64) -> Option<Bound> {
 }
 
 fn device_bandwidth(e: Evidence<'_>, _: f64) -> Option<Bound> {
-    let util = e.figure(column::DEVICE_UTIL_PCT).filter(|u| *u >= DEVICE_FULL)?;
-    let mib = e.figure(column::DEVICE_WRITE_MIB_PER_S)?;
-    let size_kib = mib * 1024.0 / e.figure(column::DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
-    let share = e.figure(column::LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
+    use column::{DEVICE_UTIL_PCT, DEVICE_WRITE_MIB_PER_S, DEVICE_WRITES_PER_S, LIMIT_SHARE_PCT};
+    let util = e.figure(DEVICE_UTIL_PCT).filter(|u| *u >= DEVICE_FULL)?;
+    let mib = e.figure(DEVICE_WRITE_MIB_PER_S)?;
+    let size_kib = mib * 1024.0 / e.figure(DEVICE_WRITES_PER_S).filter(|w| *w > 0.0)?;
+    let share = e.figure(LIMIT_SHARE_PCT).filter(|s| *s >= DEVICE_FULL)?;
     // A share of another limit says nothing about the log.
     e.record.limit().is_none_or(|limit| limit.name == name::LOG_WRITER).then_some(())?;
     // The quotient of two finite figures may be infinite.
-    (size_kib.is_finite() && size_kib >= LARGE_WRITE_KIB).then(|| {
-        e.add(
-            &[column::DEVICE_UTIL_PCT, column::DEVICE_WRITE_MIB_PER_S, column::DEVICE_WRITES_PER_S, column::LIMIT_SHARE_PCT],
-            format!(
-                "the log's device took {} MiB/s in writes of {} KiB and was busy {}; the reference log writer gets no more \
-                 from it ({} of the limit)",
-                number(mib, 1),
-                number(size_kib, 0),
-                pct(util),
-                pct(share)
-            ),
-        )
-        .bound(BoundBy::DeviceBandwidth)
-    })
+    if !size_kib.is_finite() || size_kib < LARGE_WRITE_KIB {
+        return None;
+    }
+    let (mib, kib, util, share) = (number(mib, 1), number(size_kib, 0), pct(util), pct(share));
+    let text = format!(
+        "the log's device took {mib} MiB/s in writes of {kib} KiB and was busy {util}; the reference log writer gets no more from it \
+         ({share} of the limit)"
+    );
+    let from = [DEVICE_UTIL_PCT, DEVICE_WRITE_MIB_PER_S, DEVICE_WRITES_PER_S, LIMIT_SHARE_PCT];
+    Some(e.add(&from, text).bound(BoundBy::DeviceBandwidth))
 }
 
 /// The figures that were checked, and those that are missing.
@@ -336,15 +320,14 @@ fn unknown(record: &TestRecord) -> Bound {
     }
     e = e.add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)));
     e = time::add_parts(e, record).add_top_wait();
-    let missing: Vec<&str> = [
+    let wanted = [
         (column::CPU_BUSY_PCT, "CPU busy"),
         (column::CLIENT_CPU_PCT, "client CPU"),
         (column::LOG_FILE_SYNC_MS, "log file sync"),
         (column::DEVICE_UTIL_PCT, "device busy"),
-    ]
-    .into_iter()
-    .filter_map(|(column, name)| e.figure(column).is_none().then_some(name))
-    .collect();
+    ];
+    let missing = wanted.into_iter().filter(|(column, _)| e.figure(column).is_none());
+    let missing: Vec<&str> = missing.map(|(_, name)| name).collect();
     if !record.populations().is_empty() {
         e.texts.push("the jobs are a mix of populations".to_owned());
     }
@@ -355,4 +338,52 @@ fn unknown(record: &TestRecord) -> Bound {
         e.texts.push(format!("not measured: {}", missing.join(", ")));
     }
     e.bound(BoundBy::Unknown)
+}
+
+/// The bound of the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
+/// without a valid test.
+///
+/// Repetitions with different limits give an unknown limit. A peak below the highest job count may hide a single
+/// writer: with one job there is no queue for it. So if more jobs gave no more throughput and were bound by a single
+/// writer, the workload is.
+pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
+    let peak = sweep.peak()?;
+    let here = at(&sweep.run, &peak.tests, records)?;
+    let tps = |tests: &[u32]| {
+        mean(&numbered(&sweep.run, tests, records).filter_map(|r| r.figure(THROUGHPUT)).collect::<Vec<_>>())
+    };
+    let is_beyond = |p: &&SweepPoint| sweep.over_jobs() && p.jobs > peak.jobs && !p.tests.is_empty();
+    let beyond = sweep.key_points().rev().find(is_beyond);
+    if let Some(beyond) = beyond
+        && let Some(there) = at(&sweep.run, &beyond.tests, records).filter(|b| b.by == BoundBy::SingleWriter)
+        && let (Some(most), Some(then)) = (tps(&peak.tests), tps(&beyond.tests))
+    {
+        let from = distinct(there.from.into_iter().chain([THROUGHPUT]));
+        let [most, then] = [(most, peak), (then, beyond)].map(|(tps, p)| (number(tps, 0), p.jobs));
+        let because = format!(
+            "throughput does not grow with jobs ({} tps with {}, {} with {}); {}",
+            most.0, most.1, then.0, then.1, there.because
+        );
+        return Some(Bound { by: BoundBy::SingleWriter, because, from });
+    }
+    Some(here)
+}
+
+fn numbered<'a>(run: &str, tests: &[u32], records: &'a [TestRecord]) -> impl Iterator<Item = &'a TestRecord> {
+    records.iter().filter(move |r| r.run == run && tests.contains(&r.test))
+}
+
+/// The bound of the tests numbered `tests`: that of the median test, if all have the same limit.
+fn at(run: &str, tests: &[u32], records: &[TestRecord]) -> Option<Bound> {
+    let bounds = numbered(run, tests, records).filter_map(|r| Some((r.figure(THROUGHPUT)?, bound(r)?)));
+    let mut all: Vec<(f64, Bound)> = bounds.collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let kinds: BTreeSet<&'static str> = all.iter().map(|(_, b)| b.by.name()).collect();
+    let middle = all.get(all.len() / 2)?.1.clone();
+    if kinds.len() > 1 {
+        let kinds = kinds.into_iter().collect::<Vec<_>>().join(", ");
+        let because = format!("repetitions differ ({kinds}); one of them: {}", middle.sentence());
+        return Some(Bound { by: BoundBy::Unknown, because, from: middle.from });
+    }
+    Some(middle)
 }

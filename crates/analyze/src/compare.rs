@@ -1,10 +1,9 @@
 //! Comparison between platforms: factors between their figures with intervals, refused if the work was not equal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::manifest::Calibration;
-use loadline_model::plan::Payload;
-use loadline_model::plan::WorkloadFile;
+use loadline_model::plan::{Payload, WorkloadFile};
 use loadline_model::{Column, TestRecord};
 use serde::Serialize;
 
@@ -19,16 +18,12 @@ mod work;
 use setup::Setup;
 pub use setup::codes_in;
 
-/// One side of a comparison.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Platform<'a> {
     /// Label, unique among the platforms compared.
     pub label: &'a str,
-    /// Payload of rows, if known.
     pub payload: Option<Payload>,
-    /// Size of the data set, bytes, if known.
     pub data_bytes: Option<u64>,
-    /// Calibration by workload code, if known.
     pub calibration: Option<&'a BTreeMap<String, Calibration>>,
     pub workload_files: &'a [WorkloadFile],
     /// Whether the database ran in loadline's own process.
@@ -56,9 +51,7 @@ pub struct Factor {
     pub base: f64,
     /// The other platform's figure, in the column's unit.
     pub other: f64,
-    /// Tests behind the base platform's figure.
     pub n_base: usize,
-    /// Tests behind the other platform's figure.
     pub n_other: usize,
     pub factor: Ratio,
     /// If a side has a single test: an interval from the course of its window, in which what differs from window to window is not.
@@ -73,12 +66,7 @@ pub enum ComparedAt {
     /// At the same number of jobs (or swept value).
     Jobs(u32),
     /// Each at its own highest throughput.
-    Peak {
-        /// Jobs (or swept value) at the base platform's peak.
-        base_jobs: u32,
-        /// Jobs (or swept value) at the other platform's peak.
-        other_jobs: u32,
-    },
+    Peak { base_jobs: u32, other_jobs: u32 },
 }
 
 /// The comparison of two points: factors, or why there are none.
@@ -87,7 +75,6 @@ pub struct ComparisonRow {
     pub at: ComparedAt,
     /// Factors of the figures that both platforms have; empty if refused.
     pub factors: Vec<Factor>,
-    /// Why there is no factor.
     pub refused: Option<String>,
     /// Remarks on the validity of the comparison, and evidence of equal work that is missing.
     pub caveat: Option<String>,
@@ -105,10 +92,8 @@ pub struct Comparison {
     pub over: String,
     /// Figures compared, the main one first.
     pub metrics: Vec<&'static Column>,
-    /// Base platform: the first one given.
     pub base: String,
     pub other: String,
-    /// Why the whole comparison is refused.
     pub refused: Option<String>,
     /// The platform that has no test of the workload, if that is the reason.
     pub lacks: Option<String>,
@@ -130,19 +115,15 @@ impl Comparison {
 
     /// Lowest and highest factor of `column` over equal job counts, each with its job count.
     pub fn range(&self, column: &Column) -> Option<((u32, Factor), (u32, Factor))> {
-        let seen: Vec<(u32, Factor)> = self
-            .rows
-            .iter()
-            .filter_map(|row| match row.at {
-                ComparedAt::Jobs(jobs) => Some((jobs, *row.factor(column)?)),
-                ComparedAt::Peak { .. } => None,
-            })
-            .collect();
+        let seen = |row: &ComparisonRow| match row.at {
+            ComparedAt::Jobs(jobs) => Some((jobs, *row.factor(column)?)),
+            ComparedAt::Peak { .. } => None,
+        };
+        let seen: Vec<(u32, Factor)> = self.rows.iter().filter_map(seen).collect();
         let by_value = |a: &&(u32, Factor), b: &&(u32, Factor)| a.1.factor.value.total_cmp(&b.1.factor.value);
         Some((*seen.iter().min_by(by_value)?, *seen.iter().max_by(by_value)?))
     }
 
-    /// The comparison at each platform's peak.
     pub fn peak(&self) -> Option<&ComparisonRow> {
         self.rows.iter().find(|r| matches!(r.at, ComparedAt::Peak { .. }))
     }
@@ -158,14 +139,13 @@ impl ComparisonRow {
     }
 }
 
-/// Compares every platform with the first one, by workload in the order of the first platform's tests. A workload
-/// that only one of the two measured is refused.
+/// Compares every platform with the first one, by workload in the order of its tests.
 pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
     let Some((base, others)) = platforms.split_first() else { return Vec::new() };
     let base_sweeps = sweeps(base.records);
     let mut out = Vec::new();
     for other in others {
-        let mut partnered = vec![false; base_sweeps.len()];
+        let mut partnered = BTreeSet::new();
         let other_sweeps = sweeps(other.records);
         for sweep in &other_sweeps {
             // Over several numbers of nodes, each is compared with its own.
@@ -176,15 +156,13 @@ pub fn compare(platforms: &[Platform<'_>]) -> Vec<Comparison> {
             let nodes = (counts(&base_sweeps) || counts(&other_sweeps)).then_some(sweep.nodes);
             match partner(base, &base_sweeps, other, sweep, nodes) {
                 Some((index, partner)) => {
-                    if let Some(mark) = partnered.get_mut(index) {
-                        *mark = true;
-                    }
+                    partnered.insert(index);
                     out.push(Comparison { nodes, ..compare_sweeps(base, partner, other, sweep) });
                 }
                 None => out.push(one_sided(base, other, sweep, base.label)),
             }
         }
-        for (sweep, _) in base_sweeps.iter().zip(&partnered).filter(|(_, seen)| !**seen) {
+        for (_, sweep) in base_sweeps.iter().enumerate().filter(|(index, _)| !partnered.contains(index)) {
             let several = other.records.iter().any(|r| r.workload == sweep.workload && r.nodes != sweep.nodes);
             let alike = |r: &TestRecord| {
                 let is_swept_alike = r.swept().unwrap_or(JOBS) == sweep.over;
@@ -240,7 +218,6 @@ fn one_sided(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, lacks: &s
     }
 }
 
-/// A comparison by `metrics` without any rows.
 fn blank(base: &Platform<'_>, other: &Platform<'_>, sweep: &Sweep, metrics: Vec<&'static Column>) -> Comparison {
     Comparison {
         workload: sweep.workload.clone(),
@@ -266,12 +243,12 @@ fn compare_sweeps(base: &Platform<'_>, a: &Sweep, other: &Platform<'_>, b: &Swee
         }
         if let (Some(pa), Some(pb)) = (a.peak(), b.peak()) {
             let at = ComparedAt::Peak { base_jobs: pa.at, other_jobs: pb.at };
-            let refused = (a.rate != b.rate).then(|| {
-                format!("the peak is in {} on '{}' and in {} on '{}'", a.rate, base.label, b.rate, other.label)
-            });
-            rows.push(match refused {
-                Some(_) => ComparisonRow::refused(at, refused),
-                None => setup.row(&metrics, at, pa, pb),
+            rows.push(if a.rate == b.rate {
+                setup.row(&metrics, at, pa, pb)
+            } else {
+                let [x, y] = setup.names();
+                let why = format!("the peak is in {} on '{x}' and in {} on '{y}'", a.rate, b.rate);
+                ComparisonRow::refused(at, Some(why))
             });
         }
         let equal = a.points.iter().filter_map(|pa| Some((pa, b.at(pa.at)?)));

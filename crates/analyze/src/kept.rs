@@ -1,11 +1,12 @@
 //! Tests that are valid only by `--allow-cached` or `--force`, disturbed and imported ones, and the source of the blocks that tests
-//! read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat.
+//! read. Tests that differ in these are not pooled. Different sources are not compared; the rest is a caveat. And doubts about
+//! the limit of a test: its two measurements differ, or the test got more than it.
 
 use std::collections::BTreeMap;
 
 use loadline_model::disturbance::DISTURBANCES;
 use loadline_model::format::number;
-use loadline_model::{DataSource, Forced, TestRecord, disturbance};
+use loadline_model::{DataSource, Forced, TestRecord, column, disturbance};
 use serde::Serialize;
 
 /// Causes of disturbed tests whose figures are used although they are not valid.
@@ -20,7 +21,6 @@ pub struct Disturbed {
 }
 
 impl Disturbed {
-    /// Whether nothing disturbed them.
     pub fn is_none(&self) -> bool {
         self.kinds.is_empty()
     }
@@ -41,7 +41,6 @@ impl Disturbed {
 pub struct Caveats {
     /// Source of the blocks that they read, if recorded.
     pub data_source: Option<DataSource>,
-    /// [`TestRecord::forced`] of them.
     pub forced: Forced,
     /// Cause of the disturbance, if it was too much.
     #[serde(flatten)]
@@ -66,13 +65,11 @@ impl SetAside {
         SetAside { test: record.test, kept: Caveats::of_tests(&[record]), figures: record.figures.clone() }
     }
 
-    /// Why it is left out, in words.
     pub fn why(&self) -> String {
         self.kept.says().unwrap_or_else(|| "its blocks have another source".to_owned())
     }
 }
 
-/// Qualification of a test, in words.
 pub fn kept_test(record: &TestRecord) -> Option<String> {
     Caveats::of_tests(&[record]).says()
 }
@@ -96,8 +93,7 @@ impl Caveats {
             && is_disturbed(self) == is_disturbed(other)
     }
 
-    /// Rank of tests, lowest preferred for the figures: those that are not disturbed, then those that need no option, then by source
-    /// from device to unknown.
+    /// Rank of tests, lowest preferred: not disturbed, then in need of no option, then by source from device to unknown.
     pub(crate) fn rank(&self) -> (bool, bool, bool, Option<DataSource>) {
         (!self.disturbed.is_none(), !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
     }
@@ -125,4 +121,38 @@ impl Caveats {
         said.extend(self.forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
         (!said.is_empty()).then(|| said.join("; "))
     }
+}
+
+/// From this factor between its two measurements on, a limit was not steady.
+const UNSTEADY: f64 = 1.25;
+/// Share of the limit from which on the test got more than it, %. Below, it may be the error of the two.
+const TOO_MUCH: f64 = 105.0;
+
+/// Share from which on syncs that do nothing are a likelier reason, %.
+const FAR_TOO_MUCH: f64 = 120.0;
+const NO_SYNCS: &str = "that limit is too low, or the database's syncs do nothing (see the check redo-on-device)";
+const NOT_STEADY: &str = "the machine or device was not steady";
+
+/// Why the share of the limit of `record` is doubtful. `unit`: that of the figures to be shown, and how many of it one per second is.
+pub fn doubt(record: &TestRecord, unit: Option<(f64, &str)>) -> Option<String> {
+    let share = record.figure(column::LIMIT_SHARE_PCT)?;
+    let samples = &record.limit()?.samples;
+    let [low, high] = [samples.iter().copied().reduce(f64::min)?, samples.iter().copied().reduce(f64::max)?];
+    let unsteady = high > low * UNSTEADY;
+    let values = unit.map_or_else(String::new, |(of_rate, unit)| {
+        let decimals = if low * of_rate < 10.0 { 2 } else { 0 };
+        let values: Vec<String> = samples.iter().map(|s| number(s * of_rate, decimals)).collect();
+        format!(" ({} {unit})", values.join(" and "))
+    });
+    let durable = record.limit().is_some_and(|limit| limit.redo_bytes_per_tx.is_some());
+    let (what, why) = match (share > TOO_MUCH, unsteady) {
+        (false, false) => return None,
+        (false, true) => ("the limit itself differed when measured twice around the test", NOT_STEADY),
+        (true, true) => {
+            ("the test got more than its limit, which differed when measured twice around the test", NOT_STEADY)
+        }
+        (true, false) if share > FAR_TOO_MUCH && durable => ("the test got more than its limit", NO_SYNCS),
+        (true, false) => ("the test got more than its limit", "that limit is too low"),
+    };
+    Some(format!("{what}{values}: {why}"))
 }

@@ -13,7 +13,6 @@ pub const LATENCY: &Column = column::COMMIT_LATENCY_MS;
 /// Latency in an open loop, from the intended start, ns.
 pub const RESPONSE: &Column = column::RESPONSE_TIME_NS_MEAN;
 
-/// Shares and ratios of which more is better.
 const MORE_IS_BETTER: [&Column; 6] = [
     column::SPEED_UP,
     column::CACHE_HIT_PCT,
@@ -63,22 +62,19 @@ pub fn writes_redo(group: &str, workload: &str, said: Option<WorkloadFacts>) -> 
     !READING.contains(&group) || facts_of(workload, said).writes
 }
 
-/// Whether the workloads of `group` are defined by their redo, as all with a range of it are. In other groups the redo per transaction depends on the
-/// database.
+/// Whether the workloads of `group` are defined by their redo. In others redo per transaction depends on the database.
 pub fn defined_by_redo(group: &str) -> bool {
     group == "log-writer"
 }
 
-/// The 99th percentile of the transactions that `rate` counts, if it is the throughput inside or outside checkpoints, and so of a part of
-/// the window only.
+/// The 99th percentile of the transactions that `rate` counts, if that is of a part of the window only: inside or outside checkpoints.
 pub fn time_in_checkpoint(rate: &Column) -> Option<&'static Column> {
     let parts =
         [(column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99), (column::CALM_TPS, column::CALM_TIME_NS_P99)];
     parts.into_iter().find(|(part, _)| *part == rate).map(|(_, p99)| p99)
 }
 
-/// The rate of these tests of one workload: the first KPI if it is a rate that a test has (a usable one, if there is
-/// any), else the throughput.
+/// The rate of these tests of one workload: the first KPI if it is a rate that a (usable) test has, else the throughput.
 pub fn rate_of(tests: &[&TestRecord]) -> &'static Column {
     let first = tests.first().and_then(|r| column(r.kpis.first()?)).filter(|c| is_rate(c));
     let any = tests.iter().any(|r| r.is_usable());

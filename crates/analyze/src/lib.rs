@@ -9,7 +9,6 @@ pub mod idle;
 pub mod kept;
 pub mod kpi;
 pub mod levels;
-pub mod limit;
 pub mod paired;
 pub mod rate;
 pub mod repeatable;

@@ -5,19 +5,14 @@
 //! and exponential times, margins of means and of percentiles fall in proportion to the rate (Kleinrock, Queueing Systems I, 1975, chapter
 //! 3.2), so a line through rates near the answer is a good model of other queues as well.
 //!
-//! Margins above 2 count as 2: how far latency is below the objective does not say where it meets it.
-//!
 //! First, bisection between 0 and the highest rate. Then two rows of looks evenly around the answer so far. The first one reaches a tenth
-//! to either side, the second one so far that the slope of the first lets the margin be from 1.25 to 0.75. Through the looks of both rows
-//! that are in the reach of the second goes a line. The answer is the rate at which it is 1, with its interval by Fieller's theorem
-//! (Fieller, Some problems in interval estimation, 1954, section 4). Where the margin does not fall but drops, as that of a server with
-//! fixed service times does at its capacity, a line says little. If the highest rate that met has at least twice the margin of all that
-//! missed above it, the second row bisects too, and the interval reaches from that rate to the lowest one that missed above it. The first
-//! look of this row repeats the one that missed.
+//! to either side, the second one so far that the slope of the first lets the margin be from 1.25 to 0.75. The answer is where the line
+//! through the looks of both rows is 1, with its interval by Fieller's theorem (Some problems in interval estimation, 1954, section 4).
+//! Where the margin drops, as at the capacity of a server with fixed service times, the second row repeats the look that missed and
+//! bisects; the interval reaches from the highest rate that met to the lowest one that missed above it.
 //!
 //! One look that misses is no proof: a checkpoint may have stalled it. If a look above it meets, it bounds nothing. If all looks of the
-//! first row may lie below the answer, the second row bisects above them. The highest rate of the search is an assumption, not a look: it
-//! never ends an interval of an answer that is bounded, and looks that meet near it go above it.
+//! first row may lie below the answer, the second row bisects above them. The highest rate of the search is an assumption, not a look.
 
 use crate::stats::student_t_975;
 
@@ -26,7 +21,6 @@ const ROW: usize = 5;
 /// Looks up to the end of the first row, and with the one that may be repeated.
 const FIRST_ROW_END: usize = BISECTIONS + ROW;
 const REPEATED: usize = FIRST_ROW_END + 1;
-/// Looks of a search.
 pub const LOOKS: usize = BISECTIONS + 2 * ROW;
 /// Windows of a search: before the looks, one job and all jobs in a closed loop.
 pub const WINDOWS: usize = 2 + LOOKS;
@@ -34,7 +28,7 @@ pub const WINDOWS: usize = 2 + LOOKS;
 const REACH: f64 = 0.1;
 /// Least and greatest such distance of the second row.
 const REACHES: [f64; 2] = [0.05, 0.4];
-/// Margin that greater ones count as.
+/// Margin that greater ones count as: how far latency is below the objective does not say where it meets it.
 const MOST_MARGIN: f64 = 2.0;
 /// So many times the margin of the next look is a drop.
 const DROP: f64 = 2.0;
@@ -54,7 +48,6 @@ struct Bracket {
     missed: Option<Look>,
 }
 
-/// Next five looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SecondRow {
     /// Spreads its looks evenly for the line.
@@ -75,10 +68,8 @@ pub struct FoundRate {
     pub high: f64,
 }
 
-/// A search under way.
 #[derive(Debug, Clone)]
 pub struct RateSearch {
-    /// Margin without load.
     idle: f64,
     highest: f64,
     looks: Vec<Look>,
@@ -88,7 +79,6 @@ pub struct RateSearch {
     second_row: SecondRow,
 }
 
-/// The line through looks.
 struct Line {
     mean_rate: f64,
     /// Of the margin, per transaction per second.
@@ -164,7 +154,6 @@ impl RateSearch {
         }
     }
 
-    /// The answer, after the last look.
     pub fn answer(&self) -> FoundRate {
         let Bracket { met, missed } = self.bracket();
         if let (SecondRow::Drop, Some(missed)) = (self.second_row, missed) {
@@ -195,8 +184,7 @@ impl RateSearch {
         Bracket { met, missed: missed.min_by(|a, b| a.rate.total_cmp(&b.rate)) }
     }
 
-    /// The upper end of a bracket. If no look missed there, it is assumed: the highest rate of the search or, near and above that, a rate
-    /// so high that bisection goes a tenth up.
+    /// The upper end of a bracket: assumed if no look missed there, near the highest rate so high that bisection goes a tenth up.
     fn ceiling(&self, bracket: Bracket) -> Look {
         let low = bracket.met.rate;
         let is_near = low * (1.0 + REACH) >= self.highest;

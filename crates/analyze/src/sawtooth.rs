@@ -1,24 +1,17 @@
 //! Commit time over redo since the last commit: a sawtooth, a straight line, or neither.
 //!
 //! If the log is flushed in the background at each crossing of a threshold, a commit only flushes the rest: its time
-//! rises with the redo written before it and falls at each crossing. Such a sawtooth is distinguished from noise as
-//! follows:
+//! rises with the redo written before it and falls at each crossing.
 //!
 //! 1. Each size is represented by the median of its commit times, or by a lower quantile if that differs far less from size to size:
-//!    on a shared device most commits may meet a stall. Those far off a robust line are clipped (`data`).
-//! 2. For every period from 3 size steps to half the range, and every phase, the best sawtooth beside a smooth trend is
-//!    fitted (`teeth`). The trend may bend, so that a bend is not mistaken for a long tooth.
+//!    on a shared device most commits may meet a stall. Those far off a robust line are clipped.
+//! 2. For every period from 3 size steps to half the range, and every phase, the best sawtooth beside a smooth trend that may bend is
+//!    fitted (`teeth`).
 //! 3. A permutation test gives the probability of chance: the same search over the trend's residuals in random order
-//!    (Freedman and Lane 1983). It is valid for any distribution of the noise and accounts for the search. Sizes are
-//!    measured in random order, so drift over time is noise as well.
-//! 4. The period's interval holds all near periods that explain nearly as much. A fall is only known to lie between two sizes, so all
-//!    periods that put it there fit equally, and the period is the middle. The intervals of depth and slope are those of least
-//!    squares.
-//!
-//! Pure and deterministic: the random generator has a fixed seed. Periods below 3 steps or above half the range cannot
-//! be found.
+//!    (Freedman and Lane 1983). Sizes are measured in random order, so drift over time is noise as well.
+//! 4. The period's interval holds all near periods that explain nearly as much. A fall is only known to lie between two sizes, so the
+//!    period is the middle. The intervals of depth and slope are those of least squares.
 
-mod data;
 mod teeth;
 
 use loadline_model::Random;
@@ -28,11 +21,9 @@ use serde::Serialize;
 
 use crate::idle::{FlushByTime, flush_by_time};
 use crate::stats::{Interval, mean, student_t_975};
-use data::Data;
-use teeth::{Model, Search, square};
+use teeth::{Data, Model, Search, square, usable};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Fewest sizes for a shape.
 pub const MIN_POINTS: usize = 16;
 /// Fewest commit times of a size; sizes with fewer are left out.
 pub const MIN_SAMPLES: usize = 3;
@@ -60,11 +51,8 @@ pub enum Shape {
     Sawtooth {
         /// Redo from one fall to the next, bytes.
         period_bytes: f64,
-        /// 95 % interval of the period, bytes.
         period_interval: Interval,
-        /// Depth of a fall, ns.
         amplitude_ns: f64,
-        /// 95 % interval of the depth, ns.
         amplitude_interval: Interval,
         /// Redo at the first fall, bytes: between 0 and the period.
         first_fall_bytes: f64,
@@ -83,13 +71,11 @@ pub enum Shape {
         intercept_ns: f64,
         /// Rise, ns per MiB of redo.
         ns_per_mib: f64,
-        /// 95 % interval of the rise, ns per MiB.
         interval: Interval,
         /// Share of the variance of the quantiles that the line explains, 0…1.
         r2: f64,
         /// Approximate depth of the smallest teeth that the scatter would not hide, ns.
         hidden_ns: f64,
-        /// The quantile of each size's commit times that was fitted.
         quantile: f64,
     },
     Undecided {
@@ -115,8 +101,7 @@ fn undecided(reason: impl Into<String>) -> Shape {
     Shape::Undecided { reason: reason.into() }
 }
 
-/// The shape of commit time over redo. `points` in any order; those with fewer than [`MIN_SAMPLES`] commit times or
-/// without a finite size are left out.
+/// The shape of commit time over redo. `points` in any order; those with fewer than [`MIN_SAMPLES`] commit times are left out.
 pub fn shape(points: &[SizePoint]) -> Shape {
     if points.iter().any(|p| p.idle_s > 0.0) {
         let flushed = match flush_by_time(points) {
@@ -128,7 +113,7 @@ pub fn shape(points: &[SizePoint]) -> Shape {
             "its transactions are all of one size, and differ in the time since the last change{flushed}"
         ));
     }
-    let usable = data::usable(points);
+    let usable = usable(points);
     if usable.len() < MIN_POINTS {
         return undecided(format!(
             "{} sizes have at least {MIN_SAMPLES} commit times, but {MIN_POINTS} are needed",
@@ -142,7 +127,6 @@ pub fn shape(points: &[SizePoint]) -> Shape {
     found.unwrap_or_else(|| undecided("the sizes do not differ, or their figures are out of range"))
 }
 
-/// Commit times beside a smooth trend.
 struct Scan {
     data: Data,
     smooth: Model,
@@ -177,7 +161,6 @@ impl Scan {
         self.sawtooth(best.frequency, p_value).unwrap_or_else(|| self.straight(by_noise))
     }
 
-    /// Whether the residual is only rounding.
     fn is_exact(&self, residual: &[f64]) -> bool {
         let left = square(residual);
         left.is_nan() || left <= 1e-18 * square(&self.data.times)
@@ -252,11 +235,8 @@ impl Scan {
         Interval { low: coefficient - half, high: coefficient + half }
     }
 
-    /// Approximate depth of the smallest teeth that noise would not hide, ns, if noise alone explains the share
-    /// `by_noise`.
-    ///
-    /// Teeth of depth a add a²/12 to the noise's variance v, so they explain the share s = a²/(a² + 12 v), which must be
-    /// above `by_noise`.
+    /// Approximate depth of the smallest teeth that noise would not hide, ns, if noise alone explains the share `by_noise`: teeth of
+    /// depth a add a²/12 to the noise's variance v, so they explain the share a²/(a² + 12 v).
     fn hidden_ns(&self, by_noise: f64) -> f64 {
         let variance = square(&self.residual) / self.residual.len() as f64;
         (12.0 * variance * by_noise / (1.0 - by_noise).max(1e-9)).sqrt()

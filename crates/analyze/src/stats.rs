@@ -34,21 +34,18 @@ impl Estimate {
         Some(Estimate { mean: mean(values)?, n: values.len(), sd: sample_sd(values) })
     }
 
-    /// 95 % confidence interval of the mean, `mean ± t(0.975, n − 1) · sd / √n`; `None` for a
-    /// single value.
+    /// 95 % confidence interval of the mean, `mean ± t(0.975, n − 1) · sd / √n`; `None` for a single value.
     pub fn interval(&self) -> Option<Interval> {
         let half = self.half_width()?;
         Some(Interval { low: self.mean - half, high: self.mean + half })
     }
 
-    /// Half the width of [`Self::interval`].
     pub fn half_width(&self) -> Option<f64> {
         let half = student_t_975(self.n.checked_sub(1)?)? * self.sd? / (self.n as f64).sqrt();
         half.is_finite().then_some(half)
     }
 }
 
-/// A ratio of two means.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     pub value: f64,
@@ -66,10 +63,7 @@ pub fn ratio(numerator: &Estimate, denominator: &Estimate) -> Option<Ratio> {
     if !positive(numerator) || !positive(denominator) {
         return None;
     }
-    let value = numerator.mean / denominator.mean;
-    if !value.is_finite() || value <= 0.0 {
-        return None;
-    }
+    let value = Some(numerator.mean / denominator.mean).filter(|value| value.is_finite() && *value > 0.0)?;
     let interval = log_ratio_half_width(numerator, denominator)
         .map(|half| Interval { low: value * (-half).exp(), high: value * half.exp() })
         .filter(|i| i.low.is_finite() && i.high.is_finite());
@@ -110,7 +104,6 @@ pub fn ratio_in_strata(strata: &[(Vec<f64>, Vec<f64>)]) -> Option<Ratio> {
     Some(Ratio { value, interval, n_numerator: n.1, n_denominator: n.0 })
 }
 
-/// Sum of the products of `a` and `b`.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
@@ -138,8 +131,7 @@ pub fn sample_sd(values: &[f64]) -> Option<f64> {
     sd.is_finite().then_some(sd)
 }
 
-/// Quantile `q` (0…1) by linear interpolation between order statistics (type 7 of Hyndman and
-/// Fan 1996, the default of R and NumPy); `None` if there are no values or one is not finite.
+/// Quantile `q` (0…1), type 7 of Hyndman and Fan 1996; `None` if there are no values or one is not finite.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     if values.is_empty() || !(0.0..=1.0).contains(&q) || values.iter().any(|v| !v.is_finite()) {
         return None;
@@ -153,7 +145,6 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     Some(below * (1.0 - share) + above * share)
 }
 
-/// Median, see [`quantile`].
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
@@ -220,7 +211,6 @@ pub fn averaged(values: &[f64], each: usize) -> Vec<f64> {
 
 const MOST_CORRELATION: f64 = 0.95;
 
-/// Long-run variance of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LongRun {
     /// Variance of their mean, times their number.

@@ -9,28 +9,23 @@ use std::ops::Range;
 
 use crate::stats::{averaged, dot, long_run, mean, median};
 
-/// Time of a value, s.
 pub const STEP_S: f64 = 0.1;
 /// A time without work that is an outage, s.
 pub const OUTAGE_S: f64 = 0.5;
-/// Values between two looks.
 pub const LOOK_EVERY: usize = 5;
 /// Looks without a trend, one after the other, after which throughput is steady.
 pub const LOOKS: usize = 5;
 pub const FIRST_LOOK: usize = 50;
-/// From so many standard errors on the trend of a look is one: 40 %, two-sided. One look sees much that is none, and all of
-/// [`LOOKS`] rarely miss one.
+/// Standard errors of a trend of a look: 40 %, two-sided. One look sees much that is none, and all of [`LOOKS`] rarely miss one.
 const TREND_Z: f64 = 0.842;
 /// Fewest and most values of a look: with fewer a trend is not seen, more are averaged.
 const VALUES: (usize, usize) = (20, 60);
-/// Fewest transactions in a value.
 const LEAST_TRANSACTIONS: u32 = 4;
 
 /// Findings of a look at the last half of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Look {
-    /// Too few values: the warm-up is too short, or transactions take too long for it. Holds the time needed, s; infinite if nothing
-    /// completed.
+    /// Too few values. Holds the time needed, s; infinite if nothing completed.
     TooShort(f64),
     /// The trend, as a share of the mean per second, and whether it is one.
     Trend(f64, bool),
@@ -58,15 +53,13 @@ pub fn look(values: &[f64], least: usize) -> Look {
     }
 }
 
-/// Whether a warm-up is over: none of the last looks, in means of `least` or more, saw a trend. `values` are all since the load
-/// began.
+/// Whether a warm-up is over: none of the last looks at `values`, all since the load began, saw a trend in means of `least` or more.
 pub fn is_warm(values: &[f64], least: usize) -> bool {
     let looked = (0..LOOKS).map(|back| values.len().saturating_sub(back * LOOK_EVERY));
     looked.filter_map(|n| values.get(..n)).all(|values| matches!(look(values, least), Look::Trend(_, false)))
 }
 
-/// Slope per value of the line through `values`, which are evenly spaced, and the slope in standard errors; `None` for fewer than
-/// [`LEAST_VALUES`], or if one is not finite.
+/// Slope per value of the line through `values`, also in standard errors; `None` for too few, or if one is not finite.
 fn trend(values: &[f64]) -> Option<(f64, f64)> {
     /// Changes over all values below this share of their mean are rounding.
     const ROUNDING: f64 = 1e-9;
@@ -131,7 +124,6 @@ fn errors(size: f64, shape: &[f64], left: &[f64]) -> f64 {
 
 /// Fewest values in which a trend or a change can be seen.
 pub const LEAST_VALUES: usize = 10;
-/// Most values of a window; more are averaged.
 const MOST_VALUES: usize = 100;
 /// Changes below this share of the mean, or for a smaller share of the window, are not worth a mark.
 pub const LEAST_CHANGE: f64 = 0.1;
@@ -150,15 +142,13 @@ pub struct Departure {
     pub level: f64,
 }
 
-/// Fewest values of `each_s` without work that are an outage. With few transactions in a value (`sparse`) one without any may be
-/// chance.
+/// Fewest values of `each_s` without work that are an outage. If transactions are `sparse`, one may be chance.
 pub fn outage(each_s: f64, sparse: bool) -> usize {
     // The cast saturates.
     ((OUTAGE_S / each_s - 1e-9).ceil() as usize).max(if sparse { 2 } else { 1 })
 }
 
-/// The stretch of `values` that is unlike the rest; `None` if there is none of note, or there are too few values. `outage`: fewest
-/// values one after the other without work that cannot be chance.
+/// The stretch of `values` that is unlike the rest, if any. `outage`: fewest values in a row without work that cannot be chance.
 pub fn departure(values: &[f64], outage: usize) -> Option<Departure> {
     if values.len() < LEAST_VALUES || values.iter().any(|v| !v.is_finite()) {
         return None;

@@ -32,7 +32,6 @@ pub struct Sweep {
     pub over: String,
     /// Ids of the workload's KPIs, the most important first; empty in records of older versions.
     pub kpis: Vec<String>,
-    /// Facts of the workload, if its tests say them.
     #[serde(skip)]
     pub facts: Option<WorkloadFacts>,
     /// Column that defines peak and load line: the first KPI if it is a rate, else the throughput.
@@ -41,19 +40,15 @@ pub struct Sweep {
     pub points: Vec<SweepPoint>,
 }
 
-/// All tests of one job count or one swept value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepPoint {
     pub jobs: u32,
-    /// Jobs or swept value.
     pub at: u32,
     /// Numbers of the tests that count for the figures: valid ones, or if there are none, disturbed ones.
     pub tests: Vec<u32>,
-    /// Qualification of these tests.
     #[serde(flatten)]
     pub kept: Caveats,
-    /// Tests that are not pooled into the figures, although none is refused: others of the point are not disturbed, need no option or
-    /// have a better source.
+    /// Usable tests that are not pooled into the figures, as others of the point are better.
     pub set_aside: Vec<SetAside>,
     /// Figures by column id: means over `tests`; columns that end in `_max` hold the maximum. A percentile is the mean
     /// of the repetitions' percentiles, not a percentile of the pooled transactions.
@@ -65,14 +60,12 @@ pub struct SweepPoint {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RefusedTest {
     pub test: u32,
-    /// Failed checks.
     pub reason: String,
     /// Figures as measured, by column id.
     pub figures: BTreeMap<String, f64>,
 }
 
 impl SweepPoint {
-    /// Number of its valid tests, and of all.
     pub fn counts(&self) -> [usize; 2] {
         let pooled = if self.kept.disturbed.is_none() { self.tests.len() } else { 0 };
         let aside = self.set_aside.iter().filter(|test| test.kept.disturbed.is_none()).count();
@@ -84,8 +77,7 @@ impl SweepPoint {
         self.figures.get(column.id)
     }
 
-    /// Half width of the interval of `column` from the course of a single window, as a share of the figure; only what follows from
-    /// throughput has one.
+    /// Half width of the interval of `column`, as a share, from the course of a single window; only what follows from throughput has one.
     pub fn within_window(&self, column: &Column) -> Option<f64> {
         self.figure(column).filter(|e| e.n == 1 && of_throughput(column))?;
         Some(self.figure(column::WITHIN_WINDOW_PCT)?.mean / 100.0)
@@ -113,20 +105,14 @@ impl SweepPoint {
 /// which doubles them, uses the same rule.
 pub const FLAT: f64 = 0.05;
 
-/// Whether throughput stopped growing within the points measured. In a sweep over another parameter the fields named
-/// for jobs hold its values.
+/// Whether throughput stopped growing within the points measured. Fields named for jobs hold values of the swept parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Saturation {
     /// The highest job count gave no more throughput, or hardly more (see [`FLAT`]).
     Saturated { peak_jobs: u32 },
     /// The peak is the last point that counts ([`Sweep::beyond`] has later ones): more jobs may give more.
-    Rising {
-        jobs: u32,
-        previous_jobs: u32,
-        /// Growth of throughput between the two, %.
-        growth_pct: f64,
-    },
+    Rising { jobs: u32, previous_jobs: u32, growth_pct: f64 },
     /// The load sets the throughput: see [`JobLoad::rate_tps`].
     RateGiven,
     /// Fewer than two job counts have a valid throughput.
@@ -145,7 +131,6 @@ pub enum NotKey {
     NoRate,
 }
 
-/// Where the load line lies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "basis")]
 pub enum LoadLine {
@@ -164,7 +149,6 @@ pub enum LoadLine {
     /// No job count meets the objective.
     NoneMeets {
         objective_ms: f64,
-        /// Lowest mean latency seen, ms.
         lowest_latency_ms: f64,
         jobs: u32,
     },
@@ -192,20 +176,14 @@ impl Sweep {
         self.points.iter().any(|point| point.figure(RESPONSE).is_some())
     }
 
-    /// The figure of [`Sweep::rate`] at `point`.
     pub fn rate_at<'a>(&self, point: &'a SweepPoint) -> Option<&'a Estimate> {
         point.figure(self.rate)
     }
 
     /// The point of highest throughput; the lower one if two are equal.
     pub fn peak(&self) -> Option<&SweepPoint> {
-        let mut peak: Option<(&SweepPoint, f64)> = None;
-        for (point, rate) in self.key_points().filter_map(|p| Some((p, self.rate_at(p)?.mean))) {
-            if peak.is_none_or(|(_, best)| rate > best) {
-                peak = Some((point, rate));
-            }
-        }
-        peak.map(|(point, _)| point)
+        let rates = self.key_points().filter_map(|p| Some((p, self.rate_at(p)?.mean)));
+        rates.rev().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(point, _)| point)
     }
 
     /// The points that key figures are of: those of valid tests, or where no point has any, those of disturbed ones.
@@ -228,12 +206,11 @@ impl Sweep {
         })
     }
 
-    /// The point with `at` jobs or the swept value `at`.
+    /// The point with so many jobs, or this swept value.
     pub fn at(&self, at: u32) -> Option<&SweepPoint> {
         self.points.iter().find(|p| p.at == at)
     }
 
-    /// Whether throughput stopped growing.
     pub fn saturation(&self) -> Saturation {
         let valid: Vec<(u32, f64)> = self.key_points().filter_map(|p| Some((p.at, self.rate_at(p)?.mean))).collect();
         let (Some(peak), [.., (previous_jobs, before), (jobs, last)]) = (self.peak(), valid.as_slice()) else {
@@ -251,8 +228,7 @@ impl Sweep {
         Saturation::Rising { jobs: *jobs, previous_jobs: *previous_jobs, growth_pct }
     }
 
-    /// The load line, for a latency objective in ns if there is one. It needs at least two job counts and a closed loop
-    /// (in an open loop the rate is the load).
+    /// The load line, for a latency objective in ns if there is one. It needs two job counts and a closed loop.
     pub fn load_line(&self, objective_ns: Option<u64>) -> LoadLine {
         if let Some(why) = self.no_load_line() {
             return LoadLine::Unknown { why };
@@ -263,39 +239,33 @@ impl Sweep {
             .filter(|(_, tps, ms)| *tps > 0.0 && *ms > 0.0)
             .collect();
         let highest = valid.last().map_or(0, |v| v.0);
-        match objective_ns {
-            Some(ns) => objective_line(&valid, ns as f64 / 1e6, highest),
-            None => valid.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2))).map_or(
-                LoadLine::Unknown { why: ONE_COUNT },
-                |&(jobs, throughput, latency_ms)| LoadLine::Power {
-                    jobs,
-                    throughput,
-                    latency_ms,
-                    at_least: jobs == highest,
-                },
-            ),
+        if let Some(ns) = objective_ns {
+            return objective_line(&valid, ns as f64 / 1e6, highest);
         }
+        let most_power = valid.iter().max_by(|a, b| (a.1 / a.2).total_cmp(&(b.1 / b.2)));
+        let Some(&(jobs, throughput, latency_ms)) = most_power else { return LoadLine::Unknown { why: ONE_COUNT } };
+        LoadLine::Power { jobs, throughput, latency_ms, at_least: jobs == highest }
     }
 
     fn no_load_line(&self) -> Option<&'static str> {
-        if !self.over_jobs() {
-            return Some("the sweep was over work, not over load");
-        }
-        if self.load.objective.is_some() {
-            return Some("each test has the highest rate that was found for it, so the sweep was not over load");
-        }
-        if self.load.rate_tps.is_some() {
-            return Some("the rate was given, so the sweep was not over load");
-        }
-        if self.load.is_mixed() {
-            return Some("the jobs are a mix of populations, so the sweep was not over load");
-        }
-        if time_in_checkpoint(self.rate).is_some() {
-            return Some("the rate covers only part of the window, for which there is no mean latency");
-        }
         let both =
             |p: &&SweepPoint| self.rate_at(p).is_some_and(|r| r.mean > 0.0) && p.latency_ms().is_some_and(|l| l > 0.0);
-        (self.points.iter().filter(both).count() < 2).then_some(ONE_COUNT)
+        let load = &self.load;
+        let reasons = [
+            (!self.over_jobs(), "the sweep was over work, not over load"),
+            (
+                load.objective.is_some(),
+                "each test has the highest rate that was found for it, so the sweep was not over load",
+            ),
+            (load.rate_tps.is_some(), "the rate was given, so the sweep was not over load"),
+            (load.is_mixed(), "the jobs are a mix of populations, so the sweep was not over load"),
+            (
+                time_in_checkpoint(self.rate).is_some(),
+                "the rate covers only part of the window, for which there is no mean latency",
+            ),
+            (self.points.iter().filter(both).count() < 2, ONE_COUNT),
+        ];
+        reasons.into_iter().find(|(is_so, _)| *is_so).map(|(_, why)| why)
     }
 }
 
@@ -308,9 +278,9 @@ fn objective_line(valid: &[(u32, f64, f64)], objective_ms: f64, highest: u32) ->
         let at_least = jobs == highest;
         return LoadLine::Objective { jobs, throughput, latency_ms, objective_ms, at_least, missed_below };
     }
-    valid.iter().min_by(|a, b| a.2.total_cmp(&b.2)).map_or(LoadLine::Unknown { why: ONE_COUNT }, |v| {
-        LoadLine::NoneMeets { objective_ms, lowest_latency_ms: v.2, jobs: v.0 }
-    })
+    let fastest = valid.iter().min_by(|a, b| a.2.total_cmp(&b.2));
+    let Some(&(jobs, _, lowest_latency_ms)) = fastest else { return LoadLine::Unknown { why: ONE_COUNT } };
+    LoadLine::NoneMeets { objective_ms, lowest_latency_ms, jobs }
 }
 
 /// Groups `records` into sweeps of equal work, in order of first appearance. Scans of sizes are left out.
@@ -377,16 +347,18 @@ fn sweep_of(group: &[&TestRecord]) -> Option<Sweep> {
     })
 }
 
+fn refused(r: &&TestRecord) -> RefusedTest {
+    RefusedTest { test: r.test, reason: why_not_valid(r).to_owned(), figures: r.figures.clone() }
+}
+
 fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
-    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let usable = || tests.iter().copied().filter(|r| r.is_usable());
     let caveats = |r: &TestRecord| Caveats::of_tests(&[r]);
     let best = usable().map(caveats).min_by_key(Caveats::rank).unwrap_or_default();
     let (pooled, aside): (Vec<&TestRecord>, Vec<&TestRecord>) = usable().partition(|r| best.pools_with(&caveats(r)));
-    for record in &pooled {
-        for (id, value) in &record.figures {
-            values.entry(id).or_default().push(*value);
-        }
+    let mut values: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for (id, value) in pooled.iter().flat_map(|record| &record.figures) {
+        values.entry(id).or_default().push(*value);
     }
     let estimate = |id: &str, seen: &[f64]| {
         if id.ends_with("_max") {
@@ -402,10 +374,6 @@ fn point_of(at: u32, tests: &[&TestRecord]) -> SweepPoint {
         kept: Caveats::of_tests(&pooled),
         set_aside: aside.into_iter().map(SetAside::from_record).collect(),
         figures: values.iter().filter_map(|(id, v)| Some(((*id).to_owned(), estimate(id, v)?))).collect(),
-        refused: tests
-            .iter()
-            .filter(|r| !r.is_usable())
-            .map(|r| RefusedTest { test: r.test, reason: why_not_valid(r).to_owned(), figures: r.figures.clone() })
-            .collect(),
+        refused: tests.iter().filter(|r| !r.is_usable()).map(refused).collect(),
     }
 }

@@ -11,7 +11,6 @@ use loadline_model::Random;
 use crate::paired::discovery::discoveries;
 use crate::stats::{Interval, median};
 
-/// Least runs of a level.
 const LEAST: usize = 4;
 /// Least runs of a series that is judged.
 pub const LEAST_RUNS: usize = 2 * LEAST;
@@ -24,7 +23,6 @@ pub struct Change {
     pub at: usize,
     /// Median of the level before, in the unit of the figure.
     pub before: f64,
-    /// Median of the level after.
     pub after: f64,
     /// Median of the ratios of all runs after to all before.
     pub ratio: f64,
@@ -68,8 +66,7 @@ fn places(figures: &[f64], level: f64) -> Vec<(usize, f64)> {
     places(before, level).into_iter().chain([(at, p)]).chain(later).collect()
 }
 
-/// The best split, and the share of random orders with as good a one, the real one included. `None` for too few runs for two levels,
-/// or if all are equal.
+/// The best split, and the share of random orders with as good a one, the real one included. `None` for too few runs, or equal ones.
 fn split(figures: &[f64]) -> Option<(usize, f64)> {
     let below = |a: &f64| figures.iter().filter(|b| *b < a).count() as f64;
     let above = |a: &f64| figures.iter().filter(|b| *b > a).count() as f64;
@@ -114,8 +111,7 @@ fn ratio(before: &[f64], after: &[f64], error: f64) -> Option<(f64, Option<Inter
     Some((median(&shifts)?.exp(), outside(before.len(), after.len(), error / 2.0).and_then(interval)))
 }
 
-/// How many pairs may be on one side at most so that this has a probability of at most `tail`; `None` if even no pair is
-/// too likely.
+/// How many pairs may be on one side with a probability of at most `tail`; `None` if even no pair is too likely.
 fn outside(m: usize, n: usize, tail: f64) -> Option<usize> {
     let (m, n) = (m.min(n), m.max(n));
     // Probability of each number of pairs: a Gaussian binomial coefficient over the number of ways, factor by factor.

@@ -12,7 +12,6 @@ pub struct Bucket {
     /// Bound is 2^`power` µs.
     pub power: u32,
     pub count: u64,
-    /// Share of all, %.
     pub share_pct: f64,
     /// Share of all up to the bound, %.
     pub up_to_pct: f64,
@@ -25,7 +24,6 @@ impl Bucket {
     }
 }
 
-/// The bound 2^`power` µs as shown.
 pub fn label(power: u32) -> String {
     let unit = ["µs", "ms", "s"];
     let step = (power / 10).min(2);

@@ -1,9 +1,8 @@
 //! How uncertain the mean of one window is, from the course of that window alone.
 //!
-//! Neighbouring values are alike, so they are no sample. Means of batches are less so (Schmeiser, Batch size effects in the analysis
-//! of simulation output, Operations Research 30 (1982) 556: 10 to 30 batches). What correlation they keep widens the interval
-//! twice: by the variance of the mean, and by the degrees of freedom, as they are worth fewer independent ones (Bayley and
-//! Hammersley, The "effective" number of independent observations in an autocorrelated time series, JRSS Supplement 8 (1946) 184).
+//! Neighbouring values are alike, so means of batches are taken (Schmeiser, Operations Research 30 (1982) 556: 10 to 30 batches). What
+//! correlation they keep widens the interval twice: by the variance of the mean, and by the degrees of freedom (Bayley and Hammersley,
+//! JRSS Supplement 8 (1946) 184).
 //!
 //! It holds for a course that is steady, and says nothing of what differs from window to window: docs/statistics.md has both.
 

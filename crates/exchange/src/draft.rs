@@ -8,8 +8,7 @@ use loadline_model::column::{
 };
 use loadline_model::{Column, Latencies, Note, Series, TestRecord};
 
-use crate::absence::{Absence, Warning};
-use crate::source::Tool;
+use crate::source::{Absence, Tool, Warning};
 
 /// Two statements of one figure may be apart by this share; a percentile may be above the maximum by it, as the end of a bucket.
 pub(crate) const APART: f64 = 0.02;
@@ -23,7 +22,6 @@ pub struct Group {
     pub version: Option<String>,
     /// Measured product: `PostgreSQL`; empty if no file says it.
     pub product: String,
-    /// The tests in the order of the file.
     pub tests: Vec<ImportedTest>,
 }
 
@@ -39,12 +37,10 @@ pub(crate) struct Interval {
     pub(crate) mean_ms: Option<f64>,
 }
 
-/// A test of another tool.
 #[derive(Debug, Clone)]
 pub struct ImportedTest {
     /// Figures. Platform, run, number and source are left to the caller.
     pub record: TestRecord,
-    /// Throughput over time, if the files have it.
     pub series: Series,
     /// Latencies in ns by kind, if the files have them.
     pub histograms: Vec<(String, Latencies)>,
@@ -123,8 +119,7 @@ impl ImportedTest {
         }
     }
 
-    /// Sets median and 99th percentile to those of `buckets`, and keeps their histogram if none of its buckets is a bound only.
-    /// `mean_ns` and `max_ns`: what else is known of the same times.
+    /// Sets median and 99th percentile to those of `buckets`, and keeps their histogram if no bucket is a bound only.
     pub(crate) fn set_buckets(&mut self, buckets: &Buckets, mean_ns: Option<f64>, max_ns: Option<f64>) {
         let highest = buckets.counts.iter().map(|(ns, _)| *ns).fold(0.0, f64::max);
         let max_ns = max_ns.unwrap_or(highest);

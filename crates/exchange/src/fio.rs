@@ -2,20 +2,16 @@
 //! "JSON output", versions 3.0 and newer.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use loadline_model::column::{self, BLOCK_BYTES, ELAPSED_S, ERRORS, IO_PER_S};
 use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::{Column, Note};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
-use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, Group, ImportedTest};
-use crate::fields::{MOST, keep_error, positive};
-use crate::lines::{Lines, cut, plain};
-use crate::source::ImportError;
+use crate::lines::{Lines, MOST, cut, keep_error, plain, positive};
+use crate::source::{Absence, ImportError, Warning};
 
 /// The middle of the last bucket of fio's histogram (`plat_idx_to_val` in `stat.c`), ns: longer times are in it as well.
 const END_NS: f64 = 17_112_760_320.0;
@@ -58,30 +54,9 @@ struct Job {
     trim: Direction,
 }
 
-/// Options in their order: a name may stand several times.
-#[derive(Default)]
-struct JobOptions(Vec<(String, String)>);
-
-impl<'de> Deserialize<'de> for JobOptions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JobOptions, D::Error> {
-        deserializer.deserialize_map(JobOptions::default())
-    }
-}
-
-impl<'de> Visitor<'de> for JobOptions {
-    type Value = JobOptions;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("options by name")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<JobOptions, A::Error> {
-        while let Some((name, value)) = map.next_entry::<String, Value>()? {
-            self.0.push((name, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
-        }
-        Ok(self)
-    }
-}
+/// Options by name. Of several the last counts, as fio takes it, and a job's own before a global one.
+#[derive(Default, Deserialize)]
+struct JobOptions(BTreeMap<String, String>);
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -156,7 +131,7 @@ impl Output {
             let alike = |jobs: &[Job]| jobs.iter().filter(|other| other.jobname == job.jobname).count();
             // Without group_reporting each of numjobs has an entry. They ran together: they are no repetitions.
             let (number, all) = (alike(self.jobs.get(..=n).unwrap_or_default()), alike(&self.jobs));
-            let options = JobOptions([self.global.0.as_slice(), &job.options.0].concat());
+            let options = JobOptions(self.global.0.clone().into_iter().chain(job.options.0.clone()).collect());
             let mut test = job.test(&options, all > 1, lines)?;
             let written = self.time.as_ref().map(|at| format!("fio wrote its result on {}", plain(at)));
             test.record.notes.extend(written.map(Note::Text));
@@ -173,9 +148,9 @@ impl Output {
 }
 
 impl JobOptions {
-    /// The value of an option, of several the last, as fio takes it.
+    /// The value of an option that has two names.
     fn text(&self, names: [&str; 2]) -> Option<&str> {
-        self.0.iter().rfind(|(known, _)| names.contains(&known.as_str())).map(|(_, value)| value.as_str())
+        names.iter().find_map(|name| self.0.get(*name)).map(String::as_str)
     }
 
     fn whole(&self, name: &str) -> Option<u32> {
@@ -341,8 +316,7 @@ impl Direction {
 }
 
 impl DirectionTimes {
-    /// fio names percentiles by their share with six digits: `99.000000`. A percentile is a bucket's value, which may be above the
-    /// maximum by the bucket's width.
+    /// A percentile, named by its share with six digits: a bucket's value, which may be above the maximum by the bucket's width.
     fn percentile(&self, which: f64) -> Result<f64, Absence> {
         let named = |name: &str| name.parse::<f64>().is_ok_and(|n| (n - which).abs() < 1e-6);
         match self.percentile.iter().find(|(name, _)| named(name)).map(|(_, ns)| *ns) {

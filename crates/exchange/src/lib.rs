@@ -1,12 +1,10 @@
 //! Results of other tools in, results of loadline out.
 //!
 //! [`import()`] reads what pgbench, sysbench and fio wrote and makes tests of it. A figure that no file states, or that
-//! cannot be, is absent with an [`Absence`]. Each tool is a file of its own; `lines` and `fields` read text, `draft` is a test in the
+//! cannot be, is absent with an [`Absence`]. Each tool is a file of its own; `lines` reads text, `draft` is a test in the
 //! making and holds the laws that no figure may break. [`table`] writes what is exported. No files are opened here.
 
-mod absence;
 mod draft;
-mod fields;
 mod fio;
 mod lines;
 mod pgbench;
@@ -15,9 +13,8 @@ mod source;
 mod sysbench;
 pub mod table;
 
-pub use absence::{Absence, Warning};
 pub use draft::{Group, ImportedTest};
-pub use source::{ImportError, Source, Tool};
+pub use source::{Absence, ImportError, Source, Tool, Warning};
 pub use table::{Form, TableError};
 
 use lines::Lines;

@@ -4,12 +4,10 @@
 use loadline_model::Note;
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
-use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Group, ImportedTest, Interval};
-use crate::fields::{Fields, Report, keep_error, number, reports};
-use crate::lines::{Lines, cut, plain};
+use crate::lines::{Fields, Lines, Report, cut, keep_error, number, plain, reports};
 use crate::pgbench_log::{Log, is_log};
-use crate::source::{ImportError, Source, Tool};
+use crate::source::{Absence, ImportError, Source, Tool, Warning};
 
 const REPORT: &str = "pgbench's report";
 /// Time that the last transactions may take beyond the time asked for, s.

@@ -6,11 +6,9 @@ use std::collections::BTreeMap;
 use loadline_model::Latencies;
 use loadline_model::column::{COMMITS, CONFLICTS, ERRORS};
 
-use crate::absence::Absence;
 use crate::draft::{APART, EPOCH_S, ImportedTest};
-use crate::fields::MOST;
-use crate::lines::{Lines, cut};
-use crate::source::ImportError;
+use crate::lines::{Lines, MOST, cut};
+use crate::source::{Absence, ImportError};
 
 /// Longest test, s: longer spans are files of different tests.
 const LONGEST_S: f64 = 30.0 * 86_400.0;

@@ -4,11 +4,9 @@
 use loadline_model::Note;
 use loadline_model::column::{self, CONFLICTS, ELAPSED_S, ERRORS, TX_PER_S};
 
-use crate::absence::{Absence, Warning};
 use crate::draft::{APART, Buckets, Group, ImportedTest, Interval};
-use crate::fields::{Fields, Report, keep_error, number, positive, reports};
-use crate::lines::{Lines, cut};
-use crate::source::ImportError;
+use crate::lines::{Fields, Lines, Report, cut, keep_error, number, positive, reports};
+use crate::source::{Absence, ImportError, Warning};
 
 /// The ends of sysbench's histogram, ns: 1 µs and 100 s (`sb_histogram_init` in `src/sysbench.c`).
 const BEGIN_NS: f64 = 1e3;

@@ -13,7 +13,6 @@ use thiserror::Error;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Name, also of its file.
     pub name: &'static str,
     /// Names and types of its columns.
     pub columns: Vec<(String, Kind)>,
@@ -21,7 +20,6 @@ pub struct Table {
     pub rows: Vec<Vec<Value>>,
 }
 
-/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -30,7 +28,6 @@ pub enum Kind {
     Truth,
 }
 
-/// A form of a table as a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// RFC 4180 with LF: a header, then a line for each row.
@@ -41,13 +38,10 @@ pub enum Form {
     Parquet,
 }
 
-/// A table could not be written.
 #[derive(Debug, Error)]
 pub enum TableError {
-    /// This loadline lacks the form.
     #[error("this loadline was built without Parquet: build it with --features parquet, or export --format csv")]
     WithoutParquet,
-    /// Internal error.
     #[error("internal error: the table could not be encoded: {0}; please report it")]
     Encoding(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -57,16 +51,13 @@ pub struct TestData {
     pub record: TestRecord,
     /// A row for each second, or tenth of one.
     pub series: Series,
-    /// Latencies in ns by kind.
     pub histograms: Vec<(String, Latencies)>,
 }
 
-/// Names of the tables.
 pub const TABLES: [&str; 4] = ["tests", "series", "histograms", "kinds"];
 const MAKE: [fn(&[TestData]) -> Table; 4] = [tests_table, series_table, histograms_table, kinds_table];
 
 impl Table {
-    /// The table called `name`; `None` if there is none.
     pub fn new(name: &str, tests: &[TestData]) -> Option<Table> {
         TABLES.iter().zip(MAKE).find(|(known, _)| **known == name).map(|(_, make)| make(tests))
     }
@@ -83,9 +74,6 @@ impl Table {
     }
 
     /// The table as a file.
-    ///
-    /// # Errors
-    /// [`TableError`].
     pub fn write(&self, form: Form) -> Result<Vec<u8>, TableError> {
         let names = || self.columns.iter().map(|(name, _)| name.clone());
         match form {
@@ -116,8 +104,7 @@ fn plain(cell: &Value) -> String {
     }
 }
 
-/// Validity, and every column that a test has a value in, in the order of `loadline columns`; of three arms or more the one that a window
-/// of A stands beside; then why figures are missing, as JSON.
+/// Validity, every column that a test has a value in, of three arms or more the one beside a window of A, and why figures are missing.
 fn tests_table(tests: &[TestData]) -> Table {
     let has = |column: &&&Column| **column == VALID || tests.iter().any(|t| column.cell(&t.record) != Cell::Absent);
     let columns: Vec<(&Column, Kind)> = COLUMNS.iter().filter(has).map(|column| (*column, kind(column))).collect();

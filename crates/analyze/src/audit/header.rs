@@ -44,8 +44,7 @@ pub(crate) fn is_text(id: &str) -> bool {
     column(id).is_some_and(|c| matches!(c.format, Format::Text | Format::YesNo))
 }
 
-/// A unit. Its kind is `time`, `share`, `bytes` or `count`, with what is counted behind a point and what it is per behind a slash:
-/// `count.row/s`.
+/// A unit. Its kind is `time`, `share`, `bytes` or `count`, with what is counted and per what: `count.row/s`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Unit {
     pub(crate) kind: String,
@@ -113,7 +112,6 @@ impl Unit {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Header {
-    /// Words in lower case, without the unit.
     pub(crate) words: Vec<String>,
     pub(crate) unit: Option<Unit>,
     /// Whether three headers of its table, at least, are ranks without a unit.

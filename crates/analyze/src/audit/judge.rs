@@ -83,7 +83,6 @@ impl Row {
         Some(r)
     }
 
-    /// How far it is from a left side of `at` times the right one.
     fn deviation(&self, at: f64) -> f64 {
         (self.ratio.at / at - 1.0).abs()
     }

@@ -31,7 +31,6 @@ pub(crate) enum Kind {
     Agreed,
 }
 
-/// A law that the figures of a test obey.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Law {
@@ -41,7 +40,6 @@ pub struct Law {
     pub formulas: Vec<String>,
     /// Likely meaning of a breach.
     pub meaning: String,
-    /// Severity of a row that breaks it, at worst.
     pub severity: Severity,
     /// How surely columns must be known for a row to be wrong, whatever the others are.
     #[serde(default)]
@@ -59,7 +57,6 @@ pub struct Law {
     pub(crate) values: Vec<String>,
 }
 
-/// All laws, in the order of the docs.
 pub static LAWS: LazyLock<Vec<Law>> = LazyLock::new(|| {
     let file = toml::from_str::<BTreeMap<String, Vec<Law>>>(include_str!("laws.toml"));
     file.unwrap_or_default().remove("law").unwrap_or_default()

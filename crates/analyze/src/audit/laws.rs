@@ -11,7 +11,6 @@ use super::number::Interval;
 use super::sheet::{Column, How, SAMPLE, Sheet};
 use crate::stats::median;
 
-/// Checks a law, and says whether it could be.
 pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
     let function: fn(&'static Law, &Sheet<'_>) = match law.id.as_str() {
         // Dilution is found with Little's law, and the kilobyte before all laws.
@@ -38,8 +37,7 @@ pub(crate) fn check(law: &'static Law, sheet: &Sheet<'_>) -> bool {
     applies
 }
 
-/// The reading of a formula and the value of its unknown word that most rows have; of those that as many have, the last, and for an upper
-/// bound the first.
+/// The reading of a formula with the value of its unknown word that most rows have; of several the last, for an upper bound the first.
 fn with_values<'a>(law: &'static Law, text: &str, sheet: &'a Sheet<'a>) -> Option<Vec<Pair<'a>>> {
     let (word, values) = law.values.split_first()?;
     let readings = text.split(" or ").flat_map(|reading| values.iter().map(move |value| reading.replace(word, value)));
@@ -138,7 +136,6 @@ fn elapsed(law: &'static Law, sheet: &Sheet<'_>) {
     }
 }
 
-/// Finds rows whose left side is far from the median of their series.
 fn same_work(law: &'static Law, sheet: &Sheet<'_>) {
     if sheet.swept.is_some_and(|id| id != "jobs") {
         return;

@@ -11,7 +11,6 @@ use super::sheet::{Column, SAMPLE, Sheet};
 const LISTED: usize = 1000;
 
 impl Sheet<'_> {
-    /// Finds out which rows belong together.
     pub(super) fn find_series(&mut self) {
         let (table, sheet) = (self.table, &*self);
         let all: Vec<usize> = (0..table.rows()).collect();
@@ -120,8 +119,7 @@ impl Sheet<'_> {
     }
 }
 
-/// Rows with the same cells in `telling`. A name that stands once above several rows, in merged cells or in a row of its own, is that of
-/// all of them.
+/// Rows with the same cells in `telling`. A name that stands once above several rows is that of all of them.
 fn series_of(sheet: &Sheet<'_>, telling: &[usize], swept: Option<&str>) -> Vec<Vec<usize>> {
     let table = sheet.table;
     let merged: Vec<bool> = telling.iter().map(|i| is_merged(sheet, *i, swept)).collect();
@@ -156,8 +154,7 @@ fn is_merged(sheet: &Sheet<'_>, index: usize, swept: Option<&str>) -> bool {
     is_left && names * 2 <= cells.len() && first.is_some_and(|row| !cells[row].is_empty()) && !is_repeated()
 }
 
-/// Whether the cells of a column tell series apart over `swept`: settings, and text that repeats, such as an engine's name. Notes do not:
-/// most of their cells are empty, or hold a text of their own.
+/// Whether the cells of a column tell series apart over `swept`: settings, and text that repeats; not notes, most of which are their own.
 fn is_key(sheet: &Sheet<'_>, index: usize, swept: Option<&str>) -> bool {
     // A run may have a row or many.
     if let Some(column) = sheet.at(index).filter(|column| column.id != "run") {

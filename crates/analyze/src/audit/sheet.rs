@@ -25,7 +25,6 @@ pub(crate) enum How {
     Id,
     /// Header names its subject and its unit.
     Unit,
-    /// By words only.
     Words,
 }
 
@@ -127,14 +126,12 @@ impl Column {
         Some(Interval::around(self.value(row)?, self.figures[row].1.into(), cut))
     }
 
-    /// Reads the column with its other kilobyte.
     pub(crate) fn scale(&mut self, times: f64) {
         self.factor *= times;
         self.figures.iter_mut().for_each(|(value, half)| (*value, *half) = (*value * times, *half * times as f32));
     }
 }
 
-/// Headers and the ids of the columns that they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping(Vec<(String, &'static str)>);
 
@@ -195,7 +192,6 @@ pub struct Sheet<'a> {
     pub(crate) series: Vec<Vec<usize>>,
     /// The setting that changes within a series: `jobs`, mostly.
     pub(crate) swept: Option<&'static str>,
-    /// The columns whose product are the jobs.
     pub(crate) jobs: Vec<&'static str>,
     /// Columns whose cells tell one series from another, as places in the table.
     pub(super) telling: Vec<usize>,
@@ -342,7 +338,6 @@ impl<'a> Sheet<'a> {
         self.table.cells(index, SAMPLE).filter(none).count() * 4 <= self.table.rows().min(SAMPLE)
     }
 
-    /// Says what was assumed, or what is odd.
     fn remark(&self, odd: bool, reason: Reason) {
         self.about(None, (TABLE, if odd { Severity::Warning } else { Severity::Info }), &[], reason);
     }

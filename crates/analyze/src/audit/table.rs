@@ -248,8 +248,7 @@ fn plain(cell: &str) -> String {
     }
 }
 
-/// Tables between bars: Markdown, and the boxes of SQL shells and other tools. Each is named by the heading above it; none if no line
-/// rules off a header.
+/// Tables between bars: Markdown and boxes, each named by the heading above it; none if no line rules off a header.
 fn boxed(text: &str) -> Result<Vec<Table>, AuditError> {
     let mut tables: Vec<Table> = Vec::new();
     let (mut heading, mut open, mut ruled, mut doubled) = (String::new(), false, false, false);

@@ -2,11 +2,9 @@
 //!
 //! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
 //! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
-//! timed or sampled, so a wait is at most the time that its session slept. A database that times its read calls also times
-//! the CPU that the kernel takes in them: that belongs to the read if blocks are proved to come from the device. While a
-//! session waits for its client, loadline's own thread is on a CPU, waits for one, or neither: the rest is the round trip
-//! (network and wake-ups). Between transactions jobs may think, while their sessions wait for them, or open new sessions: both are
-//! parts of their own, and waits of transactions have the rest.
+//! timed or sampled, so a wait is at most the time that its session slept. CPU that the kernel takes in timed read calls belongs to
+//! the read if blocks are proved to come from the device. While a session waits for its client, loadline's own thread is on a CPU,
+//! waits for one, or neither: the rest is the round trip. Thinking and opening sessions are parts of their own.
 //!
 //! The largest part is the limit if it is at least as large as the time that no part explains, so that no cause that was
 //! not measured can be larger. If the second is nearly as large, the reason says so.
@@ -27,7 +25,6 @@ const WAITS: [(&Column, BoundBy, &str); 4] = [
     (column::REPLICA_WAIT_PCT, BoundBy::Replica, "waited for a replica to have a commit"),
     (column::WRITER_WAIT_PCT, BoundBy::SingleWriter, "waited for their turn to write (one at a time)"),
 ];
-/// Log writes before a commit.
 const LOG_WRITE: (&Column, BoundBy, &str) =
     (column::LOG_WRITE_WAIT_PCT, BoundBy::LogWrite, "wrote the log or waited for a place in it");
 /// Parts in which jobs ask nothing of the database.
@@ -63,8 +60,7 @@ pub(super) fn largest_part(Evidence { record, .. }: Evidence<'_>, _: f64) -> Opt
     Some(evidence.bound(first.by))
 }
 
-/// Whether jobs waited longer for locks or for a place in the log than for CPUs, those that they were on included: at most all the
-/// rest of their time, if that is not known.
+/// Whether jobs waited longer for locks or a place in the log than they were on CPUs or waited for one (if unknown, all the rest).
 pub(super) fn waits_are_longer(e: &Evidence<'_>) -> bool {
     let sum = |columns: [&Column; 2]| columns.iter().filter_map(|c| e.figure(c)).sum::<f64>();
     let waits = sum([column::LOCK_WAIT_PCT, column::LOG_WRITE_WAIT_PCT]);
@@ -72,8 +68,7 @@ pub(super) fn waits_are_longer(e: &Evidence<'_>) -> bool {
     waits > e.figure(column::SESSION_CPU_PCT).map_or(100.0 - waits, |on_cpu| on_cpu + for_cpu)
 }
 
-/// The data device, if it was busy and the largest part of the jobs' time is that of sessions that slept in statements for
-/// a reason that was not measured. What moved more bytes names the cause.
+/// The data device, if it was busy and sessions slept most for a reason that was not measured. What moved more bytes names the cause.
 pub(super) fn busy_device(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let asleep = 100.0 - e.figure(column::SESSION_CPU_PCT)? - e.figure(column::SESSION_CPU_WAIT_PCT)?;
     // In an embedded database sessions are never idle, and have no such figure.
@@ -85,13 +80,10 @@ pub(super) fn busy_device(e: Evidence<'_>, _: f64) -> Option<Bound> {
     let (read, written) = (read?, written?);
     let larger = parts.iter().all(|part| unexplained > part.share);
     let by = if read > written { BoundBy::StorageReads } else { BoundBy::StorageWrites };
+    let [asleep, util, mib_read, mib_written] = [pct(unexplained), pct(util), number(read, 1), number(written, 1)];
     let text = format!(
-        "sessions slept in statements {} of the jobs' time for reasons that the database does not time, while the data device \
-         was busy {}: {} MiB/s read, {} MiB/s written by the database",
-        pct(unexplained),
-        pct(util),
-        number(read, 1),
-        number(written, 1)
+        "sessions slept in statements {asleep} of the jobs' time for reasons that the database does not time, while the data device \
+         was busy {util}: {mib_read} MiB/s read, {mib_written} MiB/s written by the database"
     );
     let from = [
         column::SESSION_CPU_PCT,
@@ -190,11 +182,9 @@ fn client_parts(record: &TestRecord, asleep: f64) -> (f64, Vec<Part<'_>>) {
     let own = own.min(idle);
     let cpu_wait = cpu_wait.min(idle - own);
     let rest = idle - own - cpu_wait;
+    let [asleep, on_cpu, waited] = [idle, own, cpu_wait].map(pct);
     let text = format!(
-        "sessions waited for their client {} of the jobs' time; its threads were on a CPU {} and waited for one {}",
-        pct(idle),
-        pct(own),
-        pct(cpu_wait)
+        "sessions waited for their client {asleep} of the jobs' time; its threads were on a CPU {on_cpu} and waited for one {waited}"
     );
     let part = |(by, share)| Part { by, share, evidence: e().add(&from, text.clone()) };
     (cpu_wait, [(BoundBy::Client, own), (BoundBy::RoundTrip, rest)].map(part).into())
@@ -265,22 +255,17 @@ fn log_sync(record: &TestRecord) -> Option<Part<'_>> {
         // Without a wait time from the database: the commit time, if there were enough syncs to wait for.
         let commit = (e.figure(column::COMMIT_TIME_NS_MEAN)? / 1e6).min(whole);
         e.figure(column::COMMITS_PER_REDO_SYNC).filter(|n| *n <= f64::from(record.jobs) * ONE_BY_ONE)?;
-        let text = format!(
-            "the commit took {} of {} ms per transaction, with no more commits per sync than jobs",
-            number(commit, decimals),
-            number(whole, decimals)
-        );
+        let [took, all] = [commit, whole].map(|ms| number(ms, decimals));
+        let text =
+            format!("the commit took {took} of {all} ms per transaction, with no more commits per sync than jobs");
         (commit, e.add(&[column::COMMIT_TIME_NS_MEAN, LATENCY, column::COMMITS_PER_REDO_SYNC], text))
     };
     let evidence = e
         .add_figure(column::COMMITS_PER_REDO_SYNC, |v| format!("{} commits per sync", number(v, 1)))
         .add_figure(column::DEVICE_UTIL_PCT, |v| format!("log device busy {}", pct(v)))
         .add_cpu_busy();
-    // The quotient of two finite figures may be infinite.
     let in_transactions = 100.0 - between(record).iter().map(|part| part.share).sum::<f64>();
-    Some(ms / whole * in_transactions.max(0.0)).filter(|share| share.is_finite()).map(|share| Part {
-        by: BoundBy::LogSync,
-        share,
-        evidence,
-    })
+    // The quotient of two finite figures may be infinite.
+    let share = Some(ms / whole * in_transactions.max(0.0)).filter(|share| share.is_finite())?;
+    Some(Part { by: BoundBy::LogSync, share, evidence })
 }

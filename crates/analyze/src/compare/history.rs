@@ -8,7 +8,6 @@ use super::{ComparedAt, Platform};
 use crate::kpi::{LATENCY, RESPONSE, metrics, uses_data};
 use crate::sweep::{Sweep, sweeps};
 
-/// A figure of equal work over runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History {
     /// Name of the platform, which holds no version.
@@ -31,7 +30,6 @@ pub struct History {
     pub in_newest: bool,
 }
 
-/// A sweep of a run.
 struct Member<'a> {
     name: &'a str,
     platform: &'a Platform<'a>,
@@ -122,8 +120,7 @@ fn at_place(group: &[Member<'_>], at: u32, figures: Option<&[&'static Column]>) 
     all
 }
 
-/// The figures that are followed unless others are asked for: the main one, or the response time in an open loop, in which
-/// throughput is given; and the mean time.
+/// The figures that are followed unless others are asked for: the main one and the mean time, or in an open loop the response time.
 fn usual(sweep: &Sweep) -> Vec<&'static Column> {
     if sweep.load.rate_tps.is_some() {
         return vec![RESPONSE];

@@ -33,7 +33,6 @@ pub(super) fn payload_words(Payload { compressibility, duplicates }: Payload) ->
     format!("{:.0} % compressible{copies}", compressibility * 100.0)
 }
 
-/// Two sweeps of a workload, each with its platform.
 pub(super) struct Setup<'a> {
     pub(super) base: &'a Platform<'a>,
     pub(super) a: &'a Sweep,
@@ -97,7 +96,6 @@ impl<'a> Setup<'a> {
         self.base.unequal && self.other.unequal
     }
 
-    /// The differences between the setups, besides drivers.
     fn different(&self) -> Vec<String> {
         let Setup { base, a, other, b } = self;
         let load = (a.load != b.load).then(|| {
@@ -154,8 +152,7 @@ impl<'a> Setup<'a> {
         })
     }
 
-    /// Parameters that differ, except swept and calibrated ones. (Payloads differ between databases so that their redo
-    /// does not.)
+    /// Parameters that differ, except swept and calibrated ones.
     pub(super) fn different_parameters(&self) -> Option<String> {
         let names = [named(self.base, self.a), named(self.other, self.b)];
         // Other tools may not state them: see `not_recorded`.
@@ -190,7 +187,6 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Names of the parameters that the tests of `sweep` record.
 fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
     let is_of = |r: &&TestRecord| {
         let swept = r.swept().unwrap_or(crate::sweep::JOBS) == sweep.over;
@@ -199,7 +195,6 @@ fn named<'a>(platform: &Platform<'a>, sweep: &Sweep) -> BTreeSet<&'a str> {
     platform.records.iter().filter(is_of).flat_map(|r| r.parameters.keys()).map(String::as_str).collect()
 }
 
-/// Text of the workload file that defines `code`.
 fn program<'a>(platform: &Platform<'a>, code: &str) -> Option<&'a str> {
     let file = platform.workload_files.iter().find(|f| codes_in(&f.text).any(|defined| defined == code))?;
     Some(&file.text)

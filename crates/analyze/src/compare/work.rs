@@ -9,11 +9,9 @@ use crate::kpi::{higher_is_better, writes_redo};
 use crate::stats::{Estimate, Interval, ratio};
 use crate::sweep::{Saturation, Sweep, SweepPoint};
 
-/// Difference in redo per transaction, as a share, from which on it is said.
-///
-/// A log-writer workload is defined by its redo. Tests of it do equal work if their redo differs by less, or if both have as
-/// much as the workload is defined with (LGWR-LAT1: 1 to 2 KiB), whatever the rows that calibration took for it. Elsewhere
-/// the rows are the work, and redo is what a database needs for them: it is said how many times as much, and never refused.
+/// Difference in redo per transaction, as a share, from which on it is said. Tests of a log-writer workload do equal work if their redo
+/// differs by less, or if both have as much as the workload is defined with (LGWR-LAT1: 1 to 2 KiB), whatever their rows. Elsewhere
+/// the rows are the work, and redo is what a database needs for them: never refused.
 const REDO_TOLERANCE: f64 = 0.10;
 /// Redo this far outside the definition, as a share, is within it: the check redo-size allows as much for transactions that cross its start or end.
 const REDO_EDGE: f64 = 0.05;
@@ -59,7 +57,6 @@ impl Setup<'_> {
         }
     }
 
-    /// Compares two points of the sweeps by `metrics`.
     pub(super) fn row(
         &self,
         metrics: &[&'static Column],
@@ -225,7 +222,7 @@ impl Setup<'_> {
         }
     }
 
-    /// Notes mean read times from different clocks: the database's, or the longer time of a transaction with one read.
+    /// Mean read times from different clocks: the database's, or the longer time of a transaction with one read.
     fn timed(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
         let both = a.figure(column::READ_TIME_US_MEAN).is_some() && b.figure(column::READ_TIME_US_MEAN).is_some();
         let own = |p: &SweepPoint| p.figure(column::READ_WAIT_PCT).is_some();

@@ -10,9 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use super::figures::{Figure, FigureLaw, between};
-use super::laws::{Curve, FEWEST, Kind, curves};
-use super::points::{Point, Series};
+use super::laws::{Curve, FEWEST, Figure, FigureLaw, Kind, between, curves};
+use super::{Point, Series};
 use crate::stats::{mean, sample_sd};
 
 /// A law that misses the last points by more on average when it forecasts them, scaled to twice the jobs, is none for that series.
@@ -50,9 +49,8 @@ impl Estimate {
     }
 }
 
-/// Question to a forecast: the first number of jobs at which a figure gets past a limit, in the unit of the figure. Throughput
-/// reaches it. A time or a share exceeds it: an objective breaks there. That is looked for from where the figure is lowest in the
-/// measured range, because few jobs may be slow while the machine wakes up.
+/// Question to a forecast: the first number of jobs at which throughput reaches a limit, or a time or share exceeds it, from where that
+/// is lowest in the measured range on, because few jobs may be slow while the machine wakes up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     pub figure: Figure,
@@ -70,7 +68,6 @@ pub struct Jobs {
     pub latest: Option<f64>,
 }
 
-/// A series with the law it is forecast with.
 #[derive(Debug, Clone)]
 pub struct Fitted {
     pub series: Series,
@@ -105,8 +102,7 @@ impl Fitted {
         Some((Estimate::around(tps, self.between.hypot(below)), Kind::Interpolation))
     }
 
-    /// `figure` at `jobs` with its 90 % interval, and what its throughput comes from. `None` beyond the measured jobs if that is
-    /// refused, and if the series lacks the figure.
+    /// `figure`, likewise; `None` also if the series lacks it.
     pub fn figure(&self, figure: Figure, jobs: f64) -> Option<(Estimate, Kind)> {
         let (tps, kind) = self.tps(jobs)?;
         let (law, drift) = self.figures.get(&figure)?;
@@ -127,7 +123,6 @@ impl Fitted {
         (e.value.is_finite() && e.value > 0.0).then_some(e)
     }
 
-    /// The most jobs measured.
     pub fn measured_to(&self) -> f64 {
         self.series.points.last().map_or(0.0, |p| p.jobs)
     }
@@ -137,7 +132,6 @@ impl Fitted {
         self.measured_to() * if self.refused.is_some() { 1.0 } else { FARTHEST_ANSWER }
     }
 
-    /// The answer to `question`; `None` if the series lacks the figure.
     pub fn ask(&self, question: Question) -> Option<Jobs> {
         let Question { figure, limit } = question;
         let looked_to = self.looked_to();
@@ -158,7 +152,6 @@ impl Fitted {
     }
 }
 
-/// Jobs and cycle times.
 fn cycles(points: &[Point]) -> Vec<(f64, f64)> {
     points.iter().map(|p| (p.jobs, p.cycle_s())).collect()
 }
@@ -227,8 +220,7 @@ fn half_width(errors: &[f64], usual: f64) -> f64 {
     T_95[errors.len().min(T_95.len() - 1)] * (squares / (errors.len() + PRIOR) as f64).sqrt()
 }
 
-/// Fits all series of a table. Those of one platform share their law and the cost of its log; the intervals come from the errors
-/// in the whole table.
+/// Fits all series of a table. Those of a platform share their law and the cost of its log; intervals come from errors in all of it.
 pub fn fit(table: &[Series]) -> Vec<Fitted> {
     let mut platforms: BTreeMap<&str, Vec<&[Point]>> = BTreeMap::new();
     table.iter().for_each(|series| platforms.entry(&series.platform).or_default().push(&series.points));
@@ -283,4 +275,66 @@ fn one(series: &Series, place: usize, laws: &[Judged; 2], [beyond, between]: [f6
         beyond,
         between,
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeldOut {
+    pub point: Point,
+    pub forecast: Estimate,
+}
+
+impl HeldOut {
+    /// Error with its sign, percent of the measured.
+    pub fn error_pct(&self) -> f64 {
+        (self.forecast.value / self.point.tps - 1.0) * 100.0
+    }
+
+    /// Half the width of the interval, percent of the measured.
+    pub fn half_width_pct(&self) -> f64 {
+        (self.forecast.high - self.forecast.low) / 2.0 / self.point.tps * 100.0
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Evaluated {
+    /// Lower half with the model used.
+    pub fitted: Fitted,
+    /// Held-out points; if the forecast is refused, those of the model that would have been used.
+    pub held_out: Vec<HeldOut>,
+}
+
+/// Summary of held-out points, percent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Overall {
+    pub held_out: usize,
+    pub mean_abs_error_pct: f64,
+    /// Share of them that the intervals hold.
+    pub coverage_pct: f64,
+    /// Mean half-width of the intervals.
+    pub half_width_pct: f64,
+}
+
+/// Holds out the upper half of each series of `table` that has 4 points or more, fits the rest, and compares. Of an odd number of points
+/// the lower half is the larger; it has at least 3. No held-out point takes part in a fit, in the choice of a model, or in an interval.
+pub fn evaluate(table: &[Series]) -> Vec<Evaluated> {
+    let half = |s: &Series| {
+        let (lower, upper) = s.points.split_at_checked(s.points.len().div_ceil(2).max(FEWEST))?;
+        (!upper.is_empty()).then(|| (Series { points: lower.to_vec(), ..s.clone() }, upper.to_vec()))
+    };
+    let (lower, upper): (Vec<Series>, Vec<Vec<Point>>) = table.iter().filter_map(half).unzip();
+    let evaluated = |(fitted, upper): (Fitted, Vec<Point>)| {
+        let held_out = |p: &Point| Some(HeldOut { point: *p, forecast: fitted.modelled(p.jobs)? });
+        Evaluated { held_out: upper.iter().filter_map(held_out).collect(), fitted }
+    };
+    fit(&lower).into_iter().zip(upper).map(evaluated).collect()
+}
+
+/// Summary of the held-out points of `series`; `None` without one.
+pub fn overall<'e>(series: impl IntoIterator<Item = &'e Evaluated>) -> Option<Overall> {
+    let all: Vec<HeldOut> = series.into_iter().flat_map(|s| s.held_out.iter().copied()).collect();
+    let over = |figure: fn(&HeldOut) -> f64| mean(&all.iter().map(figure).collect::<Vec<_>>());
+    let held = |h: &HeldOut| f64::from((h.forecast.low..=h.forecast.high).contains(&h.point.tps)) * 100.0;
+    let (mean_abs_error_pct, coverage_pct) = (over(|h| h.error_pct().abs())?, over(held)?);
+    let half_width_pct = over(HeldOut::half_width_pct)?;
+    Some(Overall { held_out: all.len(), mean_abs_error_pct, coverage_pct, half_width_pct })
 }

@@ -1,4 +1,4 @@
-//! The two laws that a sweep is forecast with, and the throughput at which the CPUs are full.
+//! The two laws that a sweep is forecast with, the throughput at which the CPUs are full, and the figures that go with a throughput.
 //!
 //! The closed model: N jobs go round between CPUs and log. A cycle takes `R = N / X` (Little's law): outside the log `Z = z0 + z1·X`,
 //! and the log file sync `S = s0 + s1·U / (1 − U)`, where `U = X·τ` is the share of its capacity that the log is used. For a given τ
@@ -7,7 +7,7 @@
 //!
 //! The Universal Scalability Law: `N / X = a + b(N − 1) + c·N(N − 1)`. docs/forecast.md has the sources of both.
 
-use super::points::Point;
+use super::Point;
 use crate::stats::dot;
 
 loadline_model::named! {
@@ -73,8 +73,7 @@ impl Curve {
         Some(Curve { law, full, last_jobs: last.jobs, misses: miss(last), off })
     }
 
-    /// Error of the law at the last point; it is carried on, and fades as that point's share of the jobs: near it the series goes on
-    /// from where it was measured, far from it the law knows better.
+    /// Carries the law's error at the last point on; it fades as that point's share of the jobs.
     pub(crate) fn tps(&self, jobs: f64) -> f64 {
         let carried = self.misses * (self.last_jobs / jobs).min(1.0);
         (self.law.tps(jobs).min(self.full) * (-carried).exp()).min(self.full)
@@ -88,7 +87,6 @@ pub(crate) fn curves(kind: Kind, platform: &[&[Point]]) -> Vec<Option<Curve>> {
     laws.into_iter().zip(platform).map(|(law, points)| Curve::through(law?, points)).collect()
 }
 
-/// Fewest points with which a law is checked.
 pub(crate) const FEWEST: usize = 3;
 
 /// The points from the one with the shortest cycle on, [`FEWEST`] at least. Where more jobs make each of them faster (processors
@@ -164,7 +162,7 @@ fn closed_at(points: &[Point], tau: f64) -> Option<(Law, f64)> {
 }
 
 /// CPU busy in percent over tps, by the utilisation law `U = u0 + X·D`: u0 and D, both ≥ 0.
-pub(crate) fn utilisation(points: &[Point]) -> Option<[f64; 2]> {
+fn utilisation(points: &[Point]) -> Option<[f64; 2]> {
     let rows: Vec<Row<2>> = points
         .iter()
         .filter_map(|p| Some(([1.0, p.tps].map(|v| v / p.cpu_pct.unwrap_or(1.0)), p.cpu_pct.map(|_| 1.0)?)))
@@ -234,4 +232,92 @@ pub(crate) fn inverse(end: f64, value: f64, f: impl Fn(f64) -> f64) -> f64 {
         if f(middle) < value { low = middle } else { high = middle }
     }
     (low + high) / 2.0
+}
+
+loadline_model::named! {
+    /// A figure that can be forecast.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Figure {
+        Tps: "commit_throughput_tps", "tps";
+        LatencyMs: "commit_latency_ms", "latency [ms]";
+        P99Ms: "transaction_time_ms_p99", "p99 [ms]";
+        RedoMibPerS: "redo_mib_per_s", "redo [MiB/s]";
+        CpuPct: "cpu_busy_pct", "CPU [%]";
+    }
+    /// Id of its column.
+    pub fn id;
+    /// Name and unit for tables.
+    pub fn title;
+}
+
+impl Figure {
+    pub fn measured(self, p: &Point) -> Option<f64> {
+        match self {
+            Figure::Tps => Some(p.tps),
+            Figure::LatencyMs => p.latency_ms,
+            Figure::P99Ms => p.p99_ms,
+            Figure::RedoMibPerS => p.redo_kib.map(|kib| kib * p.tps / 1024.0),
+            Figure::CpuPct => p.cpu_pct,
+        }
+    }
+}
+
+/// A figure of a series: what a law says of jobs and throughput, times what the measured points are over that law. So at them it is
+/// what was measured. The laws are sums of the same terms.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FigureLaw {
+    fixed: f64,
+    per_tps: f64,
+    per_cycle_s: f64,
+    least: f64,
+    ratios: Vec<(f64, f64)>,
+}
+
+impl FigureLaw {
+    /// `None` if the points lack the figure. Without measured latency, it is the whole cycle.
+    pub(crate) fn fitted(figure: Figure, points: &[Point]) -> Option<FigureLaw> {
+        let law = match figure {
+            Figure::Tps | Figure::RedoMibPerS => FigureLaw { per_tps: 1.0, ..FigureLaw::default() },
+            // The interactive response time law N = X·(R + away) (Lazowska et al., chapter 3): the time away, between two
+            // transactions of a job, was measured, or is what the points have beside their latency.
+            Figure::LatencyMs | Figure::P99Ms => {
+                let away = |p: &Point| p.away_ms.or(Some(p.cycle_s() * 1e3 - p.latency_ms?));
+                let away = crate::stats::median(&points.iter().filter_map(away).collect::<Vec<_>>()).unwrap_or(0.0);
+                // Transactions are no faster than the fastest that were measured, but for noise.
+                let least = points.iter().filter_map(|p| p.latency_ms).min_by(f64::total_cmp).unwrap_or(0.0) / 2.0;
+                FigureLaw { fixed: -away.max(0.0), per_cycle_s: 1e3, least, ..FigureLaw::default() }
+            }
+            Figure::CpuPct => {
+                let [fixed, per_tps] = utilisation(points)?;
+                FigureLaw { fixed, per_tps, ..FigureLaw::default() }
+            }
+        };
+        let ratio = |p: &Point| Some((p.jobs, figure.measured(p)? / law.at(p.jobs, p.tps)));
+        let usable = |(_, ratio): &(f64, f64)| ratio.is_finite() && *ratio > 0.0;
+        let mut ratios: Vec<(f64, f64)> = points.iter().filter_map(ratio).filter(usable).collect();
+        if ratios.is_empty() && figure == Figure::LatencyMs {
+            ratios.push((1.0, 1.0));
+        }
+        (!ratios.is_empty()).then_some(FigureLaw { ratios, ..law })
+    }
+
+    /// By how much each ratio is off the one before, in logarithms, per unit of `growth` of the jobs.
+    pub(crate) fn drifts(&self, growth: fn(f64) -> f64) -> Vec<f64> {
+        let off = |w: &[(f64, f64)]| (w[1].1 / w[0].1).ln() / growth(w[1].0 / w[0].0);
+        self.ratios.windows(2).map(off).filter(|off| off.is_finite()).collect()
+    }
+
+    pub(crate) fn at(&self, jobs: f64, tps: f64) -> f64 {
+        let law = (self.fixed + self.per_tps * tps + self.per_cycle_s * jobs / tps).max(self.least);
+        law * between(&self.ratios, jobs).unwrap_or(1.0)
+    }
+}
+
+/// The value at `jobs` on straight lines through `known` ones; outside of them as at the nearest.
+pub(crate) fn between(known: &[(f64, f64)], jobs: f64) -> Option<f64> {
+    let after = known.partition_point(|(at, _)| *at < jobs);
+    let last = known.last()?.1;
+    let Some((to, y)) = known.get(after) else { return Some(last) };
+    let Some((from, x)) = after.checked_sub(1).and_then(|before| known.get(before)) else { return Some(*y) };
+    Some(x + (y - x) * (jobs - from) / (to - from))
 }

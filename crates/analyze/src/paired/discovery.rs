@@ -1,15 +1,10 @@
 //! Verdicts of one or several comparisons, with the rate of false ones held.
 //!
-//! Of 20 comparisons of equal arms one shows a difference at 95 %. So all comparisons of a run are judged together:
-//! at most 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false. The p value of a comparison
-//! is the smallest error at which its interval gives a verdict; Benjamini and Hochberg find the number R of verdicts
-//! among m comparisons; then every interval has the error R/m × 5 %, which holds the false coverage of those
-//! selected. A false verdict is an interval that misses the true ratio, so false verdicts are held with it. A single
-//! comparison has R/m = 1: nothing changes.
-//!
-//! This is proved for independent comparisons and for positively dependent one-sided ones; figures of the same
-//! windows depend on each other, and for those it is simulated. Judge together what a reader reads together: the main
-//! figure of each workload and job count. With `looks` > 1, the error is that of each look ([`super::looks`]).
+//! All comparisons of a run are judged together: at most 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false.
+//! The p value of a comparison is the smallest error at which its interval gives a verdict; Benjamini and Hochberg find the number R of
+//! verdicts among m comparisons; then every interval has the error R/m × 5 %. A false verdict is an interval that misses the true
+//! ratio. This is proved for independent comparisons; for figures of the same windows it is simulated. Judge together what a reader
+//! reads together. With `looks` > 1, the error is that of each look ([`super::verdict`]).
 //!
 //! Sources: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289; Benjamini and
 //! Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, Journal of the
@@ -22,12 +17,10 @@ use super::ratio::{PairedEstimate, paired_ratio};
 use super::verdict::{Verdict, verdict_of};
 use super::{Pair, percent};
 
-/// One comparison to judge.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     /// A figure of all planned pairs, in order.
     pub pairs: &'a [Pair],
-    /// Whether more of it is better.
     pub higher_is_better: bool,
     /// Margin of equivalence, 0.02 for ±2 %; 0 for none.
     pub margin: f64,
@@ -42,7 +35,6 @@ pub struct Answer {
     pub p: f64,
 }
 
-/// Comparisons that were judged together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Family {
     /// One answer a question, in order.
@@ -51,14 +43,12 @@ pub struct Family {
     pub error: f64,
     /// Verdicts given, by Benjamini and Hochberg.
     pub verdicts: usize,
-    /// Looks that share the error.
     pub looks: usize,
     /// Confidence of every interval.
     pub confidence: f64,
 }
 
-/// Judges comparisons together, with a share `error` of false verdicts (0.05), after one of `looks` declared looks (1
-/// for a run of fixed length).
+/// Judges comparisons together, with a share `error` of false verdicts (0.05), after one of `looks` declared looks.
 pub fn judge(questions: &[Question<'_>], error: f64, looks: usize) -> Family {
     let looks = looks.max(1);
     let p: Vec<f64> = questions.iter().map(|q| (p_value(q) * looks as f64).min(1.0)).collect();

@@ -1,21 +1,18 @@
 //! The randomisation test behind every interval and p value here: if B is θ times A, each block's coin could as well
 //! have fallen the other way.
 //!
-//! Take the log ratios of the pairs, minus ln θ. If B really is θ times A whatever the time, then swapping the arms
-//! of a block (ABBA for BAAB) only changes the signs of its log ratios. So their absolute values are fixed by the
-//! machine, and the signs, one coin a block, by [`mod@super::order`]. The statistic is Wilcoxon's: the sum of the signed
-//! ranks. Its distribution is computed exactly over all falls of the coins.
+//! Swapping the arms of a block (ABBA for BAAB) only changes the signs of the log ratios of its pairs, minus ln θ. So their absolute
+//! values are fixed by the machine, and the signs, one coin a block, by [`super::order()`]. The statistic is Wilcoxon's: the sum of the
+//! signed ranks. Its distribution is computed exactly over all falls of the coins.
 //!
-//! This needs nothing of the noise: no normal distribution, no independence of neighbouring windows, no steady
-//! machine. Drift, waves and stalls of any form that hit the times and not an arm leave it exact. With independent
-//! coins per pair it would be the plain signed-rank test; that test is too sure here, because a disturbance that
-//! comes back every four windows moves both pairs of a block the same way.
+//! This needs nothing of the noise: drift, waves and stalls of any form that hit the times and not an arm leave it exact. Independent
+//! coins per pair, the plain signed-rank test, would be too sure: a disturbance that comes back every four windows moves both pairs of
+//! a block the same way.
 //!
 //! Sources: Fisher, The Design of Experiments (1935), section 21; Wilcoxon, Biometrics Bulletin 1 (1945) 80; Ernst,
 //! Permutation methods: a basis for exact inference, Statistical Science 19 (2004) 676.
 
-use super::Pair;
-use super::order::BLOCK;
+use super::{BLOCK, Pair};
 use crate::stats::normal_tail;
 
 /// From so many blocks on the distribution is taken as normal; the exact one has lighter tails.
@@ -118,10 +115,6 @@ mod tests {
     use super::*;
     use loadline_model::Random;
 
-    fn of_logs(blocks: &[&[f64]]) -> Sample {
-        Sample { blocks: blocks.iter().map(|b| b.to_vec()).collect(), by_pairs: false }
-    }
-
     #[test]
     fn blocks_of_one_pair_have_the_tabulated_distribution_of_wilcoxon() {
         // Largest sums of negative ranks with a one-sided probability of at most 0.025, in every table of the
@@ -180,6 +173,6 @@ mod tests {
         let half = heads_at_most(&ranks[1..], most) * 0.5 + heads_at_most(&ranks[1..], most - 1) * 0.5;
         assert!((heads_at_most(&ranks, most) / half - 1.0).abs() < 0.05, "{half}");
         assert_eq!(heads_at_most(&vec![0; 300], 0), 1.0);
-        assert_eq!(of_logs(&[]).above(0.0), 1.0);
+        assert_eq!(Sample { blocks: Vec::new(), by_pairs: false }.above(0.0), 1.0);
     }
 }

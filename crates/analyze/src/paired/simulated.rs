@@ -2,8 +2,7 @@
 
 use loadline_model::{Column, InPair, Letter as Arm, Random, TestRecord};
 
-use super::Pair;
-use super::order::order;
+use super::{Pair, order};
 use crate::steady::STEP_S;
 
 /// How windows of equal work vary on a machine; all in logarithms, so 0.03 is 3 %.
@@ -49,7 +48,6 @@ impl Machine {
         self.windows(random, count, start)
     }
 
-    /// Phase of the wave, and the noise before the first window.
     fn start(&self, random: &mut Random) -> (f64, f64) {
         (std::f64::consts::TAU * unit(random), self.noise * normal(random))
     }

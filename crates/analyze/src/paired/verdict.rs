@@ -1,16 +1,19 @@
-//! Verdict of an interval: faster, slower, equivalent, or nothing.
+//! Verdict of an interval: faster, slower, equivalent, or nothing; how many pairs that takes, and when a run that measures as many as a
+//! precision takes may look at its interval, and stop.
 //!
-//! One interval decides all, so a reader can check the verdict by eye. It is *equivalent* if the whole interval is
-//! within the margin. That is the test of two one-sided hypotheses (Schuirmann, Journal of Pharmacokinetics and
-//! Biopharmaceutics 15 (1987) 657) with half the usual error: it takes the 95 % interval, not that of 90 %. The
-//! margin is ±x % of the logarithm, 1/(1 + x) to 1 + x, so exchanging the arms changes no verdict but
-//! its direction. A difference that is certain, but smaller than the margin, is equivalent: the margin is what the
-//! user calls no difference.
+//! One interval decides all, so a reader can check the verdict by eye. It is *equivalent* if the whole interval is within the margin:
+//! the test of two one-sided hypotheses (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987) 657) with the 95 %
+//! interval, not that of 90 %. The margin is 1/(1 + x) to 1 + x, so exchanging the arms changes no verdict but its direction.
+//!
+//! The looks are numbers of pairs that are declared before the run. With k looks, an interval at a look misses in at most 5 % / k of all
+//! runs, so at most 5 % of runs have *any* look whose interval misses (Bonferroni). Boundaries that are less strict need the joint
+//! distribution of the looks, which is not known under drift and stalls. docs/statistics.md has the price. Sources: Dunn, Journal of the
+//! American Statistical Association 56 (1961) 52; Geertsema, Annals of Mathematical Statistics 41 (1970) 1016.
 
 use serde::Serialize;
 
-use super::order::BLOCK;
-use super::ratio::PairedEstimate;
+use super::BLOCK;
+use super::ratio::{PairedEstimate, least_pairs};
 use crate::stats::{Interval, normal_quantile};
 
 /// Probability with which a difference is seen, in all that is said about what could have been seen.
@@ -20,11 +23,8 @@ pub const POWER: f64 = 0.8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// B is better.
     Faster,
-    /// B is worse.
     Slower,
-    /// The difference is within the margin.
     Equivalent,
     /// None of these is shown. It does not mean equal.
     NotShown,
@@ -59,8 +59,7 @@ pub fn detectable_of(interval: Interval, confidence: f64) -> f64 {
     (log_half * (1.0 + normal_quantile(1.0 - POWER) / z)).exp_m1()
 }
 
-/// How many more pairs show a difference of `difference` (0.02 for 2 %) with [`POWER`], at the confidence of `ratio`;
-/// whole blocks. `None` without an estimate of the noise, or unless the difference is above 0.
+/// More pairs, whole blocks, that show a `difference` (0.02 for 2 %) with [`POWER`]. `None` without an estimate of the noise.
 pub fn more_pairs(ratio: &PairedEstimate, difference: f64) -> Option<usize> {
     let wanted = Some(difference.ln_1p()).filter(|d| *d > 0.0)?;
     let z = normal_quantile((1.0 - ratio.confidence) / 2.0) + normal_quantile(1.0 - POWER);
@@ -68,6 +67,37 @@ pub fn more_pairs(ratio: &PairedEstimate, difference: f64) -> Option<usize> {
     // The cast saturates.
     let more = (pairs.ceil() as usize).max(ratio.least_pairs).saturating_sub(ratio.pairs);
     Some(more.div_ceil(BLOCK).saturating_mul(BLOCK))
+}
+
+/// The looks of a run of at most `most` pairs whose interval may miss in a share `error` of runs: numbers of planned pairs, rising; the
+/// last one ends it. Each has an equal share of the error. The first look is the first one at which an interval can exist; if `most` is too
+/// few for that, `most` is the only look.
+pub fn declare(most: usize, error: f64) -> Vec<usize> {
+    let most = most.max(1).next_multiple_of(BLOCK);
+    let mut first = least_pairs(error, false).next_multiple_of(BLOCK);
+    loop {
+        let next = |at: &usize| Some((at + at / 2).next_multiple_of(BLOCK)).filter(|at| *at < most);
+        let mut looks: Vec<usize> = std::iter::successors(Some(first).filter(|at| *at < most), next).collect();
+        looks.push(most);
+        if looks.len() == 1 || least_pairs(error / looks.len() as f64, false) <= first {
+            return looks;
+        }
+        first += BLOCK;
+    }
+}
+
+/// Whether the interval is ±`precision` of the ratio or narrower. Ask at declared looks only, of a ratio with the error of a look.
+pub fn precise_enough(ratio: &PairedEstimate, precision: f64) -> bool {
+    ratio.half_width().is_some_and(|half| half <= precision)
+}
+
+/// How many more pairs make the interval of `ratio` as narrow as ±`precision`, about, in whole blocks: it narrows with the root of
+/// their number. 0 if it is; `None` without an interval.
+pub fn pairs_to(ratio: &PairedEstimate, precision: f64) -> Option<usize> {
+    let times = (ratio.half_width()?.ln_1p() / precision.ln_1p()).powi(2);
+    // The cast saturates.
+    let more = ((ratio.pairs as f64 * times).ceil() as usize).saturating_sub(ratio.pairs);
+    Some(if precise_enough(ratio, precision) { 0 } else { more.div_ceil(BLOCK).max(1).saturating_mul(BLOCK) })
 }
 
 #[cfg(test)]
@@ -142,5 +172,31 @@ mod tests {
         assert_eq!(more_pairs(&with(0.9, 1.1), 0.0), None);
         assert_eq!(more_pairs(&with(0.9, 1.1), 10.0), Some(0));
         assert!(more_pairs(&with(0.9, 1.1), 0.001).unwrap() > 1000);
+    }
+
+    #[test]
+    fn looks_rise_to_the_last_and_each_can_have_an_interval() {
+        assert_eq!(declare(100, 0.05), [16, 24, 36, 54, 82, 100]);
+        assert_eq!(declare(5, 0.05), [6]);
+        for most in 1..400 {
+            let looks = declare(most, 0.05);
+            assert!(looks.is_sorted() && *looks.last().unwrap() == most.next_multiple_of(BLOCK));
+            assert!(looks.len() == 1 || looks[0] >= least_pairs(0.05 / looks.len() as f64, false), "{looks:?}");
+        }
+    }
+
+    #[test]
+    fn as_many_more_pairs_as_said_are_precise_enough() {
+        let mut random = Random::new(5);
+        let ratio =
+            |pairs: usize, random: &mut Random| paired_ratio(&Machine::QUIET.run(random, pairs, 1.0), 0.05).unwrap();
+        let at_24: Vec<PairedEstimate> = (0..100).map(|_| ratio(24, &mut random)).collect();
+        let more: Vec<f64> = at_24.iter().map(|r| pairs_to(r, 0.01).unwrap() as f64).collect();
+        let typical = crate::stats::median(&more).unwrap() as usize;
+        let half = |_| ratio(24 + typical, &mut random).half_width().unwrap();
+        let half = crate::stats::median(&(0..40).map(half).collect::<Vec<f64>>()).unwrap();
+        assert!((0.008..0.012).contains(&half), "{typical} more pairs: ±{half}");
+        assert!(at_24.iter().all(|r| pairs_to(r, 0.5) == Some(0)));
+        assert_eq!(pairs_to(&ratio(4, &mut random), 0.01), None);
     }
 }

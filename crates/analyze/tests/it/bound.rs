@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{lines, record};
+use crate::common::{is_as, lines, record};
 use loadline_analyze::{BoundBy, bound, fill_bounded_by};
 use loadline_model::column;
 use proptest::prelude::*;
@@ -14,13 +14,7 @@ fn tests_are_bound_by_what_the_table_says() {
     for line in lines(TABLE, &record("pg", 1, 1)) {
         let ([test], expected) = (line.tests.as_slice(), line.expected) else { panic!("{}", line.expected) };
         let said = bound(test).map_or("none".to_owned(), |b| b.sentence());
-        let is_said = match expected.split_at(2) {
-            ("= ", whole) => said == whole,
-            (_, part) => part.split_once(':').is_some_and(|(by, why)| {
-                said.split_once(": ").is_some_and(|(is, because)| is == by && because.contains(why.trim_start()))
-            }),
-        };
-        assert!(is_said, "{expected}\nis {said}");
+        assert!(is_as(&said, expected), "{expected}\nis {said}");
         let mut filled = [test.clone()];
         assert_eq!(column::BOUNDED_BY.plain(&filled[0]), "", "not before it is filled");
         fill_bounded_by(&mut filled);

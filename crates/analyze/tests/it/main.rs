@@ -8,7 +8,6 @@ mod audit {
 }
 mod bound;
 mod common;
-mod equal_work;
 mod forecast;
 mod sawtooth;
 mod sweeps;

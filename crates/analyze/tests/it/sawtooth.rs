@@ -40,7 +40,6 @@ fn flushed_at(period: f64, before: f64) -> impl Fn(f64) -> f64 {
     move |redo| 200_000.0 + 1_000_000.0 * ((redo + before) % period) / MIB
 }
 
-/// The period with the ends of its interval.
 fn period(s: &Shape) -> Option<(f64, f64, f64)> {
     let Shape::Sawtooth { period_bytes, period_interval, .. } = s else { return None };
     Some((*period_bytes, period_interval.low, period_interval.high))

@@ -1,11 +1,15 @@
-//! Sweeps, comparisons and histories: what is said of the tests in `data/sweeps.txt`, and of any figures.
+//! Sweeps, comparisons and histories: what is said of the tests in `data/sweeps.txt` and `data/compare.txt`, and of any figures.
+
+use std::collections::BTreeMap;
 
 use crate::common::made::tests;
-use crate::common::{measured, record};
+use crate::common::{is_as, lines, measured, record};
 use loadline_analyze::compare::history::histories;
 use loadline_analyze::compare::{Comparison, Platform, compare};
 use loadline_analyze::sweep::{SweepPoint, sweeps};
 use loadline_analyze::{bound, bound_of_sweep};
+use loadline_model::manifest::Calibration;
+use loadline_model::plan::WorkloadFile;
 use loadline_model::{Column, TestRecord, column};
 use proptest::prelude::*;
 
@@ -77,19 +81,6 @@ fn said(question: &str, all: &[TestRecord]) -> String {
     }
 }
 
-/// Whether `said` is as `expected`, in which `…` stands for anything.
-fn is_as(said: &str, expected: &str) -> bool {
-    let mut rest = said;
-    let is_next = |(n, part): (usize, &str)| match rest.find(part) {
-        Some(at) if n > 0 || at == 0 => {
-            rest = &rest[at + part.len()..];
-            true
-        }
-        _ => false,
-    };
-    expected.split('…').enumerate().all(is_next) && (rest.is_empty() || expected.ends_with('…'))
-}
-
 /// A table of the file, or with `@TEXT` the tests of the published study whose lines have that text.
 fn of_case(table: &str) -> Vec<TestRecord> {
     let Some(text) = table.strip_prefix('@') else { return tests(&measured("a", 1, 1, 100.0, 1.0), table) };
@@ -114,6 +105,38 @@ fn tests_are_pooled_compared_and_followed_as_the_tables_say() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn tests_are_compared_or_refused_as_the_table_says() {
+    for line in lines(include_str!("../data/compare.txt"), &measured("a", 1, 4, 100.0, 40.0)) {
+        let calibrations: Vec<Option<BTreeMap<String, Calibration>>> =
+            line.sides.iter().map(|side| serde_json::from_value(side["calibration"].clone()).unwrap()).collect();
+        let file = |text: &str| WorkloadFile { name: "queue.toml".to_owned(), text: text.to_owned() };
+        let files: Vec<Vec<WorkloadFile>> =
+            line.sides.iter().map(|side| side["file"].as_str().map(file).into_iter().collect()).collect();
+        let named = |(test, label): (&TestRecord, &str)| {
+            [TestRecord { platform: label.to_owned(), run: format!("run-{label}"), ..test.clone() }]
+        };
+        let records: Vec<[TestRecord; 1]> = line.tests.iter().zip(["a", "b"]).map(named).collect();
+        let side = |n: usize, label| Platform {
+            calibration: calibrations[n].as_ref(),
+            workload_files: &files[n],
+            payload: serde_json::from_value(line.sides[n].clone()).ok(),
+            data_bytes: line.sides[n]["data_bytes"].as_u64(),
+            in_process: line.sides[n]["in_process"] == true,
+            across_drivers: line.sides[n]["across_drivers"] == true,
+            ..Platform::new(label, &records[n])
+        };
+        let mut found = compare(&[side(0, "a"), side(1, "b")]).remove(0);
+        assert!(found.rows.iter().all(|row| row.factors.is_empty() == row.refused.is_some()), "{found:?}");
+        let row = (!found.rows.is_empty()).then(|| found.rows.remove(0));
+        let refused = found.refused.or_else(|| row.as_ref()?.refused.clone()).map(|why| format!("refused: {why}"));
+        let caveat = row.and_then(|row| row.caveat).map(|what| format!("caveat: {what}"));
+        let said = refused.into_iter().chain(caveat).collect::<Vec<_>>().join("; ");
+        let said = if said.is_empty() { "none" } else { &said };
+        assert!(is_as(said, line.expected), "{}\nis {said}", line.expected);
+    }
 }
 
 proptest! {

@@ -110,18 +110,10 @@ fn jobs_are_spread_over_agents_and_add_up() {
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
     let server = Server::start(&[]);
-    // The workload file is longer than the longest message that this hub takes, and compresses to half of it.
-    let folder = results();
-    let [config, file] = ["hub.conf", "mine.toml"].map(|name| folder.path().join(name));
-    std::fs::write(&config, "max_payload: 10000").unwrap();
-    let digits: String = (0..4000u64).map(|n| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    std::fs::write(&file, format!("# {digits}\n{}", read(EXAMPLE))).unwrap();
-    let fleet = Fleet::at(&format!("-c {}", config.display()), "", "a1 a2", "");
+    let fleet = Fleet::new("a1 a2");
     let target = server.tcp("boss", Some("tops3cret"));
-    let more = format!(
-        "--workload-file {} --workload LGWR-LAT1 --jobs 5 --duration 1s --warmup 300ms --size 8MiB",
-        file.display()
-    );
+    let more =
+        format!("--workload-file {EXAMPLE} --workload LGWR-LAT1 --jobs 5 --duration 1s --warmup 300ms --size 8MiB");
     let ran = fleet.run(2, &target, &more);
     assert!(!ran.said().contains("tops3cret"));
     let tests = tests_of(&ran.folder());

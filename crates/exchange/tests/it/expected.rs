@@ -6,7 +6,7 @@ use loadline_exchange::{Absence, Group, ImportError, ImportedTest, Tool};
 use loadline_model::column::*;
 use serde_json::{Value, json};
 
-use crate::{contents, figure, latencies, near, one, read, test_of};
+use crate::{contents, figure, latencies, near, one, read};
 
 /// Figures, reasons that are of this file, warnings and throughput over time.
 fn seen(test: &ImportedTest) -> Value {
@@ -80,19 +80,6 @@ fn files_are_read_as_their_figures_and_refused_at_their_line() {
 }
 
 #[test]
-fn throughput_is_with_the_time_to_connect_if_that_makes_a_difference() {
-    let printed = "tps = 14699.397325 (without initial connection time)";
-    let seen = |including: &str| {
-        let two = format!("tps = {including} (including connections establishing)\n{printed}");
-        let test = test_of(Tool::Pgbench, &contents("pgbench-select.txt").replace(printed, &two));
-        let is_noted = test.record.notes.iter().any(|note| note.to_string().contains("14699.397325 tps"));
-        (figure(&test, TX_PER_S), figure(&test, ELAPSED_S), is_noted)
-    };
-    assert_eq!(seen("50.0"), (50.0, 2.0, true));
-    assert_eq!(seen("14600.0"), (14699.397325, 100.0 / 14699.397325, false));
-}
-
-#[test]
 fn logs_of_all_threads_give_the_percentiles() {
     let test = one(Tool::Pgbench, &["pgbench-tries.txt", "pgbench-tries.32652", "pgbench-tries.32652.1"]);
     let texts = contents("pgbench-tries.32652") + &contents("pgbench-tries.32652.1");
@@ -118,13 +105,4 @@ fn histograms_give_the_percentiles_that_are_printed() {
             assert!(near(computed, figure(&test, column), 0.02), "{column}: {computed}");
         }
     }
-}
-
-#[test]
-fn an_option_that_stands_twice_is_noted_twice() {
-    let text =
-        contents("fio-depth.json").replace("\"filename\":", "\"iodepth\": \"2\", \"iodepth\": \"4\", \"filename\":");
-    let notes = test_of(Tool::Fio, &text).record.notes;
-    let mut said = notes.iter().map(ToString::to_string);
-    assert!(said.any(|n| n.contains("iodepth=64") && n.contains("iodepth=2 iodepth=4")), "{notes:?}");
 }

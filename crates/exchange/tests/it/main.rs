@@ -13,7 +13,6 @@ use loadline_exchange::{Group, ImportError, ImportedTest, Source, Tool, import};
 use loadline_model::column::COLUMNS;
 use loadline_model::{Column, Latencies};
 
-/// The contents of a file in `data`.
 fn contents(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/data").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -28,13 +27,13 @@ fn read(tool: Tool, texts: &[(&str, &str)]) -> Result<Vec<Group>, ImportError> {
     import(tool, &mut texts.iter().map(source).collect::<Vec<_>>())
 }
 
-/// The only test of a text.
-fn test_of(tool: Tool, text: &str) -> ImportedTest {
-    only(read(tool, &[("f", text)]).unwrap())
-}
-
-fn only(mut groups: Vec<Group>) -> ImportedTest {
+/// The only test of files, to which all of them belong.
+fn one(tool: Tool, names: &[&str]) -> ImportedTest {
+    let texts: Vec<String> = names.iter().map(|name| contents(name)).collect();
+    let files: Vec<(&str, &str)> = names.iter().copied().zip(texts.iter().map(String::as_str)).collect();
+    let mut groups = read(tool, &files).unwrap();
     assert_eq!((groups.len(), groups[0].tests.len()), (1, 1));
+    assert_eq!(groups[0].files, (0..names.len()).collect::<Vec<_>>());
     let test = groups.remove(0).tests.remove(0);
     for column in COLUMNS.iter().filter(|c| c.is_figure()) {
         let (figure, why) = (test.record.figure(column), test.absent.get(column.id).map(ToString::to_string));
@@ -42,15 +41,6 @@ fn only(mut groups: Vec<Group>) -> ImportedTest {
         assert_eq!(test.record.why_absent(column), why.as_deref(), "{column}");
     }
     test
-}
-
-/// The only test of files, to which all of them belong.
-fn one(tool: Tool, names: &[&str]) -> ImportedTest {
-    let texts: Vec<String> = names.iter().map(|name| contents(name)).collect();
-    let files: Vec<(&str, &str)> = names.iter().copied().zip(texts.iter().map(String::as_str)).collect();
-    let groups = read(tool, &files).unwrap();
-    assert_eq!(groups[0].files, (0..names.len()).collect::<Vec<_>>());
-    only(groups)
 }
 
 fn figure(test: &ImportedTest, column: &Column) -> f64 {

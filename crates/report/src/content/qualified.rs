@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use loadline_analyze::kept::doubt;
 use loadline_analyze::kpi::THROUGHPUT;
-use loadline_analyze::limit::doubt;
 use loadline_analyze::repeatable::{Repeatable, repeatable};
 use loadline_analyze::{Estimate, Sweep, SweepPoint};
 use loadline_model::disturbance::DISTURBANCES;

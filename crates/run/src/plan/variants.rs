@@ -4,7 +4,7 @@ mod labels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_analyze::paired::looks;
+use loadline_analyze::paired::verdict::declare;
 use loadline_analyze::variants::ERROR;
 use loadline_database::{kind_of, redact};
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload};
@@ -78,7 +78,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     if scans && pairs > 1 {
         return value(format!("--pairs {pairs} does not apply to scans, of which one pair is compared: leave it out"));
     }
-    let looks = if precision.is_some() { looks::declare(pairs as usize, ERROR) } else { vec![pairs as usize] };
+    let looks = if precision.is_some() { declare(pairs as usize, ERROR) } else { vec![pairs as usize] };
     let margin = spec.equivalence()?;
     let labels = labels(&specs, &arms, &vias)?;
     let variant = |(((plan, arm), label), via): (((Plan, VariantSpec), String), Option<String>)| Variant {

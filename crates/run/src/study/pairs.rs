@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use loadline_analyze::paired::BLOCK;
 use loadline_analyze::paired::flips::FEW_BLOCKS;
-use loadline_analyze::paired::order::BLOCK;
 use loadline_analyze::paired::ratio::least_pairs;
-use loadline_analyze::paired::{looks, order, paired_ratio};
+use loadline_analyze::paired::verdict::precise_enough;
+use loadline_analyze::paired::{order, paired_ratio};
 use loadline_analyze::variants::{Cell, ERROR, cells};
 use loadline_database::Work;
 use loadline_load::TestError;
@@ -223,7 +224,7 @@ impl Context<'_> {
         let mut pairs = cell.main_pairs();
         pairs.truncate(done);
         let ratio = paired_ratio(&pairs, ERROR / paired.looks.len().max(1) as f64);
-        ratio.is_some_and(|ratio| looks::precise_enough(&ratio, precision))
+        ratio.is_some_and(|ratio| precise_enough(&ratio, precision))
     }
 
     /// Whether a pair is measured now: `Some(None)` if it is missing, and with the number of its first window if it is due again.

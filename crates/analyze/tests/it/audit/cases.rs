@@ -3,7 +3,6 @@
 
 use loadline_analyze::audit::{Audit, Claim, Finding, LAWS, Mapping, Severity, Sheet, Table, audit, table};
 
-/// A table with its expectations.
 struct Case {
     name: &'static str,
     text: String,
@@ -47,7 +46,8 @@ fn hold(case: &Case) -> Option<Audit> {
     let sheet = Sheet::new(&tables[0], &mapping);
     let of = |law: &str| found.findings.iter().filter(|f| f.law == law).collect::<Vec<_>>();
     let errors = found.findings.iter().filter(|f| f.severity == Severity::Error);
-    let errors = errors.map(|f| format!("{} {} {} {}", f.law, f.row.unwrap(), f.printed, f.recomputed));
+    let errors =
+        errors.map(|f| format!("{} {} {} {}", f.law, f.row.unwrap(), f.printed, f.recomputed).trim_end().to_owned());
     let expected = case.expected.iter().filter(|(what, _)| *what == "error").map(|(_, rest)| (*rest).to_owned());
     assert!(errors.eq(expected), "{name}: {:#?}", found.findings);
     for (what, rest) in &case.expected {

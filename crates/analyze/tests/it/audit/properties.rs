@@ -18,8 +18,8 @@ fn check(csv: &str) -> Audit {
 }
 
 #[test]
-fn consistent_tables_have_no_errors_and_few_warnings_and_faults_are_found() {
-    let (mut random, mut warned, mut rows, mut counts) = (Random::new(7), 0, 0, [(0, 0); FAULTS.len()]);
+fn consistent_tables_have_no_errors_and_few_warnings_and_wrong_cells_are_found() {
+    let (mut random, mut warned, mut rows, mut found, mut all) = (Random::new(7), 0, 0, 0, 0);
     for seed in 0..TABLES {
         let consistent = made(&mut Random::new(seed));
         let audit = check(&consistent.csv());
@@ -27,20 +27,15 @@ fn consistent_tables_have_no_errors_and_few_warnings_and_faults_are_found() {
         let errors: Vec<_> = audit.findings.iter().filter(|f| f.severity == Severity::Error).collect();
         assert!(errors.is_empty(), "seed {seed}: {errors:#?}\n{}", consistent.csv());
         (rows, warned) = (rows + audit.rows, warned + audit.count(Severity::Warning));
-        for ((law, fault), (found, all)) in FAULTS.iter().zip(&mut counts) {
-            let mut made = consistent.clone();
-            let Some(row) = fault(&mut made, &mut random).filter(|_| law.is_empty() || seed % 5 == 0) else { continue };
-            let is_of_law = |f: &Finding| law.is_empty() || f.law == *law;
-            let is_hit = |f: &Finding| is_of_law(f) && f.severity != Severity::Info && f.row == Some(row + 1);
-            *found += u32::from(check(&made.csv()).findings.iter().any(is_hit));
-            *all += 1;
-        }
+        let mut made = consistent.clone();
+        let Some(row) = spoil(&mut made, &mut random) else { continue };
+        let is_hit = |f: &Finding| f.severity != Severity::Info && f.row == Some(row + 1);
+        found += u32::from(check(&made.csv()).findings.iter().any(is_hit));
+        all += 1;
     }
-    println!("{warned} warnings in {rows} rows of {TABLES} tables; found: {counts:?}");
+    println!("{warned} warnings in {rows} rows of {TABLES} tables; {found} of {all} wrong cells found");
     assert!(warned * 100 <= rows, "{warned} warnings in {rows} rows");
-    let [(found, all), others @ ..] = counts;
     assert!(all > 5_000 && f64::from(found) >= 0.95 * f64::from(all), "{found} of {all} wrong cells");
-    assert!(others.iter().all(|(found, all)| *all > 300 && found == all), "{others:?}");
 }
 
 /// Spoils one cell that an equation covers by 5 to 105 %; `None` if its digits hide that.
@@ -60,61 +55,12 @@ fn spoil(made: &mut Made, random: &mut Random) -> Option<usize> {
     (moved.abs() * 10f64.powi(made.decimals[column] as i32) > least).then_some(row)
 }
 
-/// Makes a row wrong and returns it; `None` if the table cannot have this fault.
-type Fault = fn(&mut Made, &mut Random) -> Option<usize>;
-
-/// Faults by the law that finds them: a cell that an equation shows by any law, and others that none shows.
-const FAULTS: [(&str, Fault); 6] = [
-    ("", spoil),
-    ("duplicates", copied_row),
-    ("duplicates", |made, random| {
-        let (rate, _, _) = (made.at("commit_throughput_tps")?, made.at("test")?, made.at("jobs")?);
-        let row = copied_row(made, random)?;
-        made.values[row][rate] *= 1.5;
-        Some(row)
-    }),
-    // The number of a test between two of its series is that of the one before.
-    ("test-numbers", |made, random| {
-        let (test, row) = (made.at("test")?, 1 + below(random, made.values.len() - 2));
-        let is_series = made.works[row - 1..=row + 1].iter().all(|work| *work == made.works[row]);
-        let is_told = made.works.windows(2).filter(|w| w[0] == w[1]).count() * 2 > made.works.len() + 6;
-        made.values[row][test] -= 1.0;
-        (is_series && is_told).then_some(row)
-    }),
-    ("cells", |made, random| {
-        let (row, columns) = (below(random, made.values.len()), made.columns.len());
-        let column = (0..columns).find(|c| made.decimals[*c] == 0 && made.values[row][*c] > 1e4)?;
-        made.values[row][column] = 99999.0;
-        Some(row)
-    }),
-    // A test with more redo per transaction, and all that follows from it.
-    ("same-work", |made, random| {
-        made.at("jobs")?;
-        made.at("redo_kib_per_tx").or(made.at("redo_mib_per_s").and(made.at("commit_throughput_tps")))?;
-        let row = below(random, made.values.len());
-        for id in ["redo_kib_per_tx", "redo_mib_per_s", "redo_blocks_per_s"] {
-            made.at(id).into_iter().for_each(|c| made.values[row][c] *= 1.5);
-        }
-        Some(row)
-    }),
-];
-
-fn copied_row(made: &mut Made, random: &mut Random) -> Option<usize> {
-    ["jobs", "test", "commit_throughput_tps"].iter().find_map(|id| made.at(id))?;
-    let of = below(random, made.values.len());
-    let to = of + 1 + below(random, made.values.len() - of);
-    made.works.insert(to, made.works[of]);
-    made.values.insert(to, made.values[of].clone());
-    Some(to)
-}
-
 #[test]
 fn broken_rows_beyond_the_first_thousand_are_counted() {
     let found = check(&format!("jobs,tps\n{}{}", "1,2\n".repeat(2000), "1,2,3\n".repeat(1003)));
     assert!(found.findings.iter().any(|f| f.reason == Reason::More(3)));
 }
 
-/// A million rows take seconds.
 #[test]
 #[ignore = "nightly: asserts seconds"]
 fn a_million_rows_are_audited_in_time() {
@@ -144,7 +90,6 @@ proptest! {
     }
 }
 
-/// An index below `n`.
 fn below(random: &mut Random, n: usize) -> usize {
     (random.next() % n as u64) as usize
 }

@@ -23,13 +23,11 @@ pub(crate) fn record(platform: &str, test: u32, jobs: u32) -> TestRecord {
     }
 }
 
-/// `record` with more figures.
 pub(crate) fn with(mut record: TestRecord, figures: &[(&Column, f64)]) -> TestRecord {
     figures.iter().for_each(|(column, value)| record.set(column, *value));
     record
 }
 
-/// A line of a table of cases.
 pub(crate) struct Line {
     pub(crate) base: &'static str,
     /// A test for each patch, and what the patch says beside its record (`side`).
@@ -63,6 +61,19 @@ pub(crate) fn lines(text: &'static str, one: &TestRecord) -> Vec<Line> {
         all.push(Line { base: names[0], tests, sides, expected: line[end..].trim() });
     }
     all
+}
+
+/// Whether `said` is as `expected`, in which `…` stands for anything.
+pub(crate) fn is_as(said: &str, expected: &str) -> bool {
+    let mut rest = said;
+    let is_next = |(n, part): (usize, &str)| match rest.find(part) {
+        Some(at) if n > 0 || at == 0 => {
+            rest = &rest[at + part.len()..];
+            true
+        }
+        _ => false,
+    };
+    expected.split('…').enumerate().all(is_next) && (rest.is_empty() || expected.ends_with('…'))
 }
 
 /// A record with throughput (tps) and latency (ms), and equal work.
