@@ -10,7 +10,7 @@ use std::sync::MutexGuard;
 use std::time::Duration;
 
 use super::server::Mysql;
-use super::temp::{SUPERUSER, TempServer};
+use super::temp::TempServer;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Level, Levels, Replica, ReplicaWatch, find_level, wait_in_force};
@@ -40,7 +40,7 @@ pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
         let mut c = server.endpoint_of(replica)?.connect()?;
         // A private server has no TLS, which a replica from MariaDB 11.4 on would require by default.
         c.run(&format!(
-            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = '{SUPERUSER}', MASTER_CONNECT_RETRY = 1, \
+            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'root', MASTER_CONNECT_RETRY = 1, \
              MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0",
             replica.way.1
         ))?;

@@ -75,7 +75,7 @@ const fn private(product: fn(&Knowledge) -> &Product) -> PrivateKind {
 }
 
 fn open_private(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-    let server = TempServer::open(product, request)?;
+    let server = TempServer::open(product, request, |_, _| Ok(()))?;
     levels::follow(&server)?;
     let (url, request) = server.address(request);
     Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))

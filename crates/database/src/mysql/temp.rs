@@ -21,11 +21,8 @@ use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::OpenRequest;
-use crate::temp::settings::{Product, Settings, is_off, normal};
-use crate::temp::{Server, Servers, Setup, Stages, encoded};
-
-/// The administrator. It needs no password: only the server's operating system user and root can open the socket's folder.
-pub(super) const SUPERUSER: &str = "root";
+use crate::temp::settings::{Settings, is_off, normal};
+use crate::temp::{Server, Servers, Setup, Stages};
 
 /// Common properties of the nodes of a cluster, if the servers are one.
 pub(super) struct Installed(Option<Cluster>);
@@ -147,21 +144,6 @@ fn free_ports() -> std::io::Result<[u16; 3]> {
 pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
-    /// Creates and starts a server, with its replicas, or the nodes of a cluster.
-    pub(super) fn open(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let mut server = TempServer::create(product, request)?;
-        (0..=server.further.len()).try_for_each(|number| server.start(number))?;
-        let replicas = server.replicas().len();
-        if replicas > 0 {
-            server.notes.push(format!(
-                "{replicas} private replica with the same settings receives the binary log through a link of loadline's; its files are \
-                 beside the server's, on the same device. It acknowledges what it has written to its relay log, which it does not \
-                 sync (sync_relay_log)"
-            ));
-        }
-        Ok(server)
-    }
-
     /// Restarts the server, or the nodes of a cluster, with `given` in place of the settings given before. If they do not start with
     /// them, they are started with those before.
     pub(super) fn restart(&mut self, given: &BTreeMap<String, String>) -> Result<(), TargetError> {
@@ -195,19 +177,14 @@ impl TempServer {
     }
 
     pub(super) fn endpoint_of(&self, server: &Server) -> Result<Endpoint, TargetError> {
-        Endpoint::new(&url_of(server), &self.setup.request, of_target(true))
+        Endpoint::new(&server.url(), &self.setup.request, of_target(true))
     }
 
     /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
     pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
         let nodes = self.further.iter().filter(|_| !self.setup.levels);
-        (url_of(&self.first), OpenRequest { nodes: nodes.map(url_of).collect(), ..request.clone() })
+        (self.first.url(), OpenRequest { nodes: nodes.map(Server::url).collect(), ..request.clone() })
     }
-}
-
-/// URL of a running server, without a password.
-fn url_of(server: &Server) -> String {
-    format!("mysql://{SUPERUSER}@/?socket={}", encoded(&server.socket()))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use loadline_model::Driver;
 
 use knowledge::{KNOWLEDGE, NEWEST, Version};
 use server::Postgres;
-use temp::{TempServer, url_of};
+use temp::TempServer;
 
 use crate::env::process_env;
 use crate::error::TargetError;
@@ -76,8 +76,8 @@ impl TargetKind for Kind {
 pub(crate) const PRIVATE: PrivateKind = PrivateKind {
     product: |servers| &servers.postgres,
     open: |product, request| {
-        let server = TempServer::open(product, request)?;
-        let url = url_of(&server.first);
+        let server = TempServer::open(product, request, TempServer::keep_log)?;
+        let url = server.first.url();
         Ok(Box::new(Postgres::open(&product.scheme, &url, request, Some(Arc::new(Mutex::new(server))))?))
     },
     render,

@@ -8,7 +8,7 @@ use super::knowledge::{KNOWLEDGE, Version};
 use super::pair::Pair;
 use super::settings::{CounterGaps, PgSettings, refuse_placeholders, uncounted_syncs};
 use super::standbys::Identity;
-use super::temp::{TempServer, url_of};
+use super::temp::TempServer;
 use super::wire::{Connection, Values};
 use super::{sql, standbys};
 use crate::cloud::{Cloud, why_absent};
@@ -18,6 +18,7 @@ use crate::facts::{Facts, Runs};
 use crate::request::{OpenRequest, Way};
 use crate::servers::Servers;
 use crate::target::{Settings, Target};
+use crate::temp::Server;
 use crate::work::Work;
 use crate::workload_tables::LoadedTables;
 
@@ -174,7 +175,7 @@ impl Postgres {
             // Standbys for levels are no nodes: they may be far away, and tests of levels write.
             match server.setup.levels {
                 true => pair = Some(Pair::private(&server)?),
-                false => urls.extend(server.further.iter().map(url_of)),
+                false => urls.extend(server.further.iter().map(Server::url)),
             }
         }
         let nodes = Servers { instances: Vec::new(), instance_of: Vec::new(), endpoints: Vec::new() };
@@ -318,7 +319,7 @@ impl Settings for Postgres {
             let _ = server.configure(&before).and_then(|()| server.restart());
             return Err(e);
         }
-        let url = url_of(&lock(shared).first);
+        let url = lock(shared).first.url();
         Ok((Box::new(Postgres::open(self.kind, &url, request, Some(Arc::clone(shared)))?), restart))
     }
 

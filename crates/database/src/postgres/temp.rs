@@ -16,15 +16,11 @@ use super::{sql, standbys};
 use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
-use crate::request::OpenRequest;
-use crate::temp::settings::{Product, Settings, normal};
-use crate::temp::{Server, Servers, Setup, Stages, encoded};
+use crate::temp::settings::{Settings, normal};
+use crate::temp::{Server, Servers, Setup, Stages};
 
-/// Name of the database's superuser. It needs no password: only the server's operating system user and root have access to the
-/// socket's folder.
-const SUPERUSER: &str = "postgres";
 /// Only part of the socket's file name: the server does not listen on the network.
-pub(super) const PORT: u16 = 5432;
+const PORT: u16 = 5432;
 /// Port of the relay to the primary, in the standby's own folder of sockets.
 const RELAY_PORT: u16 = PORT + 1;
 /// Settings that a standby must have at least as the primary, with initdb's values: the log begins with these.
@@ -143,27 +139,6 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
 pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
-    pub(super) fn open(product: &'static Product, request: &OpenRequest) -> Result<TempServer, TargetError> {
-        let mut servers = TempServer::create(product, request)?;
-        servers.start(0)?;
-        let standbys = servers.further.len();
-        if standbys > 0 {
-            let mut c = servers.endpoint_of(&servers.first)?.connect(SessionRole::Inspect)?;
-            for number in 1..=standbys {
-                // From now on the primary keeps the log that this standby has not received.
-                let slot = sql::literal(&servers.further[number - 1].name);
-                c.query(&format!("SELECT pg_create_physical_replication_slot({slot}, true)"))?;
-                servers.start(number)?;
-            }
-            let through = if servers.setup.levels { ", each through a link of loadline's" } else { "" };
-            servers.notes.push(format!(
-                "{standbys} private standbys with the same settings stream from it{through}; their files are beside its own, on the \
-                 same device"
-            ));
-        }
-        Ok(servers)
-    }
-
     /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
     /// the size changes. A size set by the user stays.
     ///
@@ -204,12 +179,15 @@ impl TempServer {
     }
 
     pub(super) fn endpoint_of(&self, server: &Server) -> Result<Endpoint, TargetError> {
-        Endpoint::new(&url_of(server), &self.setup.request, of_target(true))
+        Endpoint::new(&server.url(), &self.setup.request, of_target(true))
     }
-}
 
-pub(super) fn url_of(server: &Server) -> String {
-    format!("postgres://{SUPERUSER}@/postgres?host={}&port={PORT}", encoded(&server.sockets()))
+    /// From now on the primary keeps the log that this standby has not received.
+    pub(super) fn keep_log(&self, standby: &Server) -> Result<(), TargetError> {
+        let mut c = self.endpoint_of(&self.first)?.connect(SessionRole::Inspect)?;
+        let slot = sql::literal(&standby.name);
+        c.query(&format!("SELECT pg_create_physical_replication_slot({slot}, true)")).map(drop)
+    }
 }
 
 #[cfg(test)]

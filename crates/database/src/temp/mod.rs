@@ -7,16 +7,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
 use loadline_model::format::{bytes, nearest};
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use crate::descriptor::fill;
 use crate::error::TargetError;
 use crate::folder::Parents;
 use crate::kind::TargetKind;
@@ -45,9 +44,6 @@ mod tests;
 
 /// Times that a server is started if a port is taken.
 const TRIES: u32 = 3;
-
-/// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The maker of a data folder may be a shell script, or start helpers. The signal that kills it with loadline does not reach the
 /// `mariadbd --bootstrap` or `postgres --boot` that it starts, which ran on for up to three seconds. So an outer shell waits until
@@ -258,14 +254,34 @@ pub(crate) struct Servers<S> {
 }
 
 impl<S: Stages> Servers<S> {
-    /// Removes leftovers of dead owners in the same place, then creates the servers. None is started.
+    /// Creates the servers and starts them, each further one after `admit`.
     ///
     /// # Errors
     /// - [`TargetError::Usage`]: the URL is invalid, or the program rejects a setting.
     /// - [`TargetError::Local`]: no binaries, no usable folder, or the data folder cannot be made.
     ///
     /// No files are left in either case.
-    pub(crate) fn create(product: &'static Product, request: &OpenRequest) -> Result<Servers<S>, TargetError> {
+    pub(crate) fn open(
+        product: &'static Product,
+        request: &OpenRequest,
+        admit: impl Fn(&Servers<S>, &Server) -> Result<(), TargetError>,
+    ) -> Result<Servers<S>, TargetError> {
+        let mut servers = Servers::create(product, request)?;
+        servers.start(0)?;
+        for number in 1..=servers.further.len() {
+            admit(&servers, &servers.further[number - 1])?;
+            servers.start(number)?;
+        }
+        if !servers.further.is_empty() && !product.note.is_empty() {
+            let number = servers.further.len().to_string();
+            let through = if servers.setup.levels { ", each through a link of loadline's" } else { "" };
+            servers.notes.push(fill(&product.note, &[("number", &number), ("through", through)]));
+        }
+        Ok(servers)
+    }
+
+    /// Removes leftovers of dead owners in the same place, then creates the servers. None is started.
+    fn create(product: &'static Product, request: &OpenRequest) -> Result<Servers<S>, TargetError> {
         let setup = Setup::new(product, request)?;
         let stages = S::find(&setup)?;
         let Location { parent, note, made } = setup.place(&request.scratch)?;
@@ -365,9 +381,4 @@ pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Resul
     places.push(FALLBACK.into());
     let (lines, removed) = remove_leftovers(product, &places);
     if removed { Ok(lines) } else { Err(TargetError::Local(lines.join("; "))) }
-}
-
-/// Encodes a path as the value of a URL parameter.
-pub(crate) fn encoded(path: &Path) -> String {
-    percent_encode(path.as_os_str().as_bytes(), QUERY).to_string()
 }

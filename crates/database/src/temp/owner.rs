@@ -69,8 +69,10 @@ impl Owner {
     /// Ends the processes of the server in `dir` and has its shared memory freed; returns whether anything still ran.
     pub(super) fn end(&self, product: &Product, dir: &Path) -> io::Result<bool> {
         let ran = !running(name(dir), self.uid).is_empty();
-        end_all(name(dir), self.uid, &product.end)?;
-        self.free_memory(product, dir);
+        match end_all(&product.end, Duration::from_millis(20), || running(name(dir), self.uid)) {
+            0 => self.free_memory(product, dir),
+            left => return Err(io::Error::other(format!("{left} of its processes do not end"))),
+        }
         Ok(ran)
     }
 
@@ -218,21 +220,18 @@ pub(super) fn running(name: &str, uid: u32) -> Vec<Pid> {
     entries.filter_map(of_server).collect()
 }
 
-/// Ends all these processes with the signals of `stages`.
-fn end_all(name: &str, uid: u32, stages: &[Stage]) -> io::Result<()> {
+/// Ends processes with the signals of `stages`, looking each `pause` which still run. Returns how many outlive all of them.
+pub(super) fn end_all(stages: &[Stage], pause: Duration, mut running: impl FnMut() -> Vec<Pid>) -> usize {
     for stage in stages {
-        for pid in running(name, uid) {
+        let deadline = Instant::now() + stage.patience;
+        for pid in running() {
             let _ = kill(pid, stage.signal);
         }
-        let deadline = Instant::now() + stage.patience;
-        while !running(name, uid).is_empty() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
+        while !running().is_empty() && Instant::now() < deadline {
+            std::thread::sleep(pause);
         }
     }
-    match running(name, uid).len() {
-        0 => Ok(()),
-        left => Err(io::Error::other(format!("{left} of its processes do not end"))),
-    }
+    running().len()
 }
 
 /// Programs of which one is in each command line of a server's: the servers, and what makes their data or brings data to a node.

@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,17 +14,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use super::Setup;
-use super::owner::{LOG, Owner, lives, name, outside};
+use super::owner::{LOG, Owner, end_all, lives, name, outside};
 use super::place::free_bytes;
 use super::programs::{User, cannot_run};
 use super::settings::{Product, Settings, Stage};
+use crate::descriptor::fill;
 use crate::error::TargetError;
 use crate::relay::Relay;
 
+/// Characters that need no encoding in a URL's query (RFC 3986, unreserved).
+const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 /// Time for a server to start and accept sessions.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum length of a socket's path on all systems, bytes.
@@ -107,6 +112,12 @@ impl Server {
 
     pub(crate) fn socket(&self) -> PathBuf {
         self.sockets().join(&self.product.socket)
+    }
+
+    /// URL by which loadline's sessions reach it.
+    pub(crate) fn url(&self) -> String {
+        let encoded = |path: PathBuf| percent_encode(path.as_os_str().as_bytes(), QUERY).to_string();
+        fill(&self.product.url, &[("sockets", &encoded(self.sockets())), ("socket", &encoded(self.socket()))])
     }
 
     /// `text` of `servers.toml` with what its words in braces stand for, whatever bytes the paths have.
@@ -320,15 +331,8 @@ impl Child {
 
     /// Stops it with the signals of `stages`, one after the other. One that survives all of them hangs in the kernel.
     fn stop(mut self, stages: &[Stage]) {
-        for stage in stages {
-            let deadline = Instant::now() + stage.patience;
-            if self.exit().is_none() {
-                let _ = kill(self.pid(), stage.signal);
-            }
-            while self.exit().is_none() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
+        let pid = self.pid();
+        end_all(stages, Duration::from_millis(5), || if self.exit().is_none() { vec![pid] } else { Vec::new() });
     }
 
     fn pid(&self) -> Pid {

@@ -59,6 +59,8 @@ pub(crate) struct Product {
     pub(crate) option_file: String,
     fixed: Vec<String>,
     further: Vec<String>,
+    pub(super) url: String,
+    pub(super) note: String,
     pub(crate) server: String,
     pub(crate) parameter: Option<String>,
     pub(crate) counts_all: bool,
@@ -341,7 +343,7 @@ mod tests {
                 lists(&product.reserved, &all.reserved) && lists(&product.settings, &all.settings),
                 "{scheme}: lists"
             );
-            let texts = [scheme, &product.name, prefix, &product.user, program, socket, &product.server];
+            let texts = [scheme, &product.name, prefix, &product.user, program, socket, &product.server, &product.url];
             assert!(texts.iter().all(|text| !text.is_empty()), "servers.toml: {scheme}: a text is missing");
             let lists = [&product.folders, &product.make, &product.start, &product.secrets, &product.errors.marks];
             assert!(lists.iter().all(|list| !list.is_empty()), "servers.toml: {scheme}: a list is missing");
