@@ -86,23 +86,11 @@ fn each_window_draws_with_a_seed_of_its_own_that_follows_from_the_runs() {
 }
 
 #[test]
-fn the_doctor_joins_what_is_alike() {
+fn the_doctor_says_the_worst_first() {
     let dir = results();
-    let doctor =
-        |format| printed(&format!("doctor --target sqlite: --results {} --format {format}", dir.path().display()));
-    let (text, csv) = (doctor("text"), doctor("csv"));
-    assert!(text.contains("page_size"), "{text}");
-    // Workloads with the same verdict have one line, warnings before what is right; in a file each has a row.
-    let lines: Vec<&str> = text.lines().collect();
-    let of =
-        |code: &str| lines.iter().position(|l| l.contains(&format!(" {code} =")) || l.contains(&format!(" {code}, ")));
-    let (commits, reads, procedures) = (of("LGWR-LAT1"), of("SRV-SCAN"), of("PLS-ADD"));
-    assert!(commits.is_some() && commits == reads && procedures.is_some() && procedures != reads, "{text}");
+    let text = printed(&format!("doctor --target sqlite: --results {}", dir.path().display()));
     let verdicts = ["SQLite", "", "warning", "ok", "note"];
-    assert!(lines.is_sorted_by_key(|l| verdicts.iter().rposition(|w| l.starts_with(w))), "{text}");
-    for code in ["LGWR-LAT1", "SRV-SCAN", "PLS-ADD"] {
-        assert_eq!(csv.lines().filter(|l| l.contains(&format!(",{code},"))).count(), 1, "{csv}");
-    }
+    assert!(text.lines().is_sorted_by_key(|l| verdicts.iter().rposition(|w| l.starts_with(w))), "{text}");
 }
 
 /// The user's settings are meant for other servers; a private one has neither passwords nor certificates.

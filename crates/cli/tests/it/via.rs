@@ -62,7 +62,7 @@ fn a_way_that_shares_sessions_or_not_is_measured_in_turns_with_none() {
 
 #[test]
 fn each_of_several_ways_is_counted_whole() {
-    let (server, results) = (Server::start(&[]), results());
+    let server = Server::start(&[]);
     let poolers = [Pooler::start(&server), Pooler::start(&server)];
     let (port, dir) = (free_port(), server.folder_path());
     let socket = |port: u16| dir.join(format!(".s.PGSQL.{port}"));
@@ -70,11 +70,8 @@ fn each_of_several_ways_is_counted_whole() {
     let _relay = Relay::start(&socket(port), &socket(server.port)).unwrap();
     let relayed = format!("postgres://boss@/postgres?host={}&port={port}", dir.display());
     let [first, second] = poolers.each_ref().map(|pooler| pooler.url("postgres"));
-    let more = format!("{LIGHT} --pairs 1 --reconnect-every 1");
-    let ran = measured(&words(&line(&server.url(), &[&first, &second, &relayed], results.path(), &more)));
-    let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 6, "{}", ran.said());
-    all_passed(&tests, &["commits-database"]);
+    let names = [("{url}", server.url()), ("{ways}", format!("--via {first} --via {second} --via {relayed}"))];
+    hold_runs(include_str!("data/demands/ways.toml"), &names.each_ref().map(|(name, of)| (*name, of.as_str())));
 }
 
 #[test]
