@@ -39,12 +39,8 @@ fn read(files: &[(&str, &str)]) -> Vec<Arc<Workload>> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("there is no {what} '{given}'{hint}; `loadline workloads` lists all")]
-pub struct Unknown {
-    what: &'static str,
-    given: String,
-    hint: String,
-}
+#[error("there is no {0}; `loadline workloads` lists all")]
+pub struct Unknown(String);
 
 impl Unknown {
     fn new<'k>(what: &'static str, given: &str, known: impl Iterator<Item = &'k str> + Clone) -> Unknown {
@@ -52,7 +48,7 @@ impl Unknown {
             Some(near) => format!(": did you mean '{near}'?"),
             None => format!(": it must be one of {}", known.collect::<Vec<_>>().join(", ")),
         };
-        Unknown { what, given: given.to_owned(), hint }
+        Unknown(format!("{what} '{given}'{hint}"))
     }
 }
 

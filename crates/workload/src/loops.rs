@@ -60,7 +60,7 @@ impl LoopRows {
     }
 
     pub fn memory(&self) -> impl Iterator<Item = &[i64]> {
-        self.tables.iter().map(Records::words)
+        self.tables.iter().map(|table| &table.words[..])
     }
 
     fn table<const WIDTH: usize>(&self, number: usize) -> &[[i64; WIDTH]] {
@@ -337,10 +337,6 @@ impl Records {
     /// Records, if they have `WIDTH` words; else none.
     fn rows<const WIDTH: usize>(&self) -> &[[i64; WIDTH]] {
         if self.width == WIDTH { self.words.as_chunks().0 } else { &[] }
-    }
-
-    fn words(&self) -> &[i64] {
-        &self.words
     }
 
     fn len(&self) -> usize {

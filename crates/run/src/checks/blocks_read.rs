@@ -282,7 +282,7 @@ fn share_at_most(work: &Work, jobs: u32, table: f64, memory: f64) -> f64 {
 mod tests {
     use loadline_model::Outcome;
     use loadline_model::plan::Payload;
-    use loadline_workload::{CATALOGUE, Generator, Instrument, RowCount, Step};
+    use loadline_workload::{CATALOGUE, Generator, Instrument, RowCount};
 
     use super::*;
 
@@ -402,25 +402,16 @@ mod tests {
 
     #[test]
     fn workloads_of_the_device_draw_uniformly_from_one_table() {
-        fn draws(steps: &[Step]) -> bool {
-            steps.iter().all(|step| match step {
-                Step::Repeat { body, .. } => draws(body),
-                Step::Bind { generator, .. } => matches!(
-                    generator,
-                    Generator::Sequence
-                        | Generator::Uniform { .. }
-                        | Generator::Plus { .. }
-                        | Generator::Payload { .. }
-                ),
-                step => matches!(step, Step::Execute { .. }),
-            })
-        }
+        use Generator::{Payload, Plus, Sequence, Uniform};
         let all = CATALOGUE.iter().filter(|w| w.has(Instrument::Device));
         let reading: Vec<Work> = all.map(|w| work(&w.code, GIB, 0.0)).filter(|w| w.program.reads()).collect();
         assert!(reading.len() >= 4);
         for work in reading {
             let tables = work.workload.tables.iter().filter(|t| t.rows != RowCount::Empty).count();
-            assert!(tables == 1 && draws(&work.program.body), "{}", work.workload.code);
+            let (program, code) = (&work.program, &work.workload.code);
+            let is_even = |of: &Generator| matches!(of, Sequence | Uniform { .. } | Plus { .. } | Payload { .. });
+            assert!(tables == 1 && program.vars().iter().all(|(_, of)| is_even(of)), "{code}");
+            assert!(!program.varies() && !program.bulks() && program.computations_per_tx() == 0, "{code}");
         }
     }
 }

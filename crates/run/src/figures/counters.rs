@@ -150,11 +150,6 @@ impl<'a> Counters<'a> {
         let [open, close] = self.on_time;
         open.delta(close, name)
     }
-
-    pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
-        let [open, close] = self.on_time;
-        self.grown_on_time(name).map(|d| d / open.seconds_until(close))
-    }
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     set(column::REDO_BLOCKS_PER_S, c.rate(counter::REDO_BLOCKS));
     set(column::REDO_WRITES_PER_S, c.rate(counter::REDO_WRITES));
     set(column::REDO_SYNC_WRITES_PER_S, c.rate(counter::REDO_SYNCS));
-    let redo = c.rate_on_time(counter::REDO_BYTES);
+    let [open, close] = c.on_time;
+    let redo = c.grown_on_time(counter::REDO_BYTES).map(|bytes| bytes / open.seconds_until(close));
     // Both of the same snapshots: one read late has more of both.
     let of_snapshots =
         c.exact_on_time().and_then(|done| c.grown_on_time(counter::REDO_BYTES).map(|bytes| bytes / done.count));

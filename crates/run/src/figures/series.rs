@@ -63,7 +63,9 @@ pub(crate) fn series_of(
             if is_fine { between([begin, end], step_ns, has) } else { between(second?, SECOND_NS, has) }
         };
         let counters = pair(false, |p| p.snapshot.is_some());
-        let rate = |name: &str| counters.and_then(|(a, b)| counter_rate(a, b, name));
+        let counters = counters.and_then(|(a, b)| a.snapshot.as_ref().zip(b.snapshot.as_ref()));
+        let counters = counters.filter(|(a, b)| a.seconds_until(b) > 0.0);
+        let rate = |name: &str| counters.and_then(|(a, b)| a.delta(b, name).map(|n| n / a.seconds_until(b)));
         let rates = |is_fine, has| pair(is_fine, has).map(|(a, b)| a.system.rates_until(&b.system));
         let cpu = rates(fine_cpu, has_cpu).and_then(|r| r.cpu);
         let disk = rates(fine_disk, has_disk).and_then(|r| r.disk);
@@ -87,12 +89,6 @@ pub(crate) fn series_of(
         columns: std::iter::once("t_s").chain(columns.map(|c| c.id)).map(str::to_owned).collect(),
         rows: rows.collect(),
     }
-}
-
-fn counter_rate(a: &Point, b: &Point, name: &str) -> Option<f64> {
-    let (a, b) = a.snapshot.as_ref().zip(b.snapshot.as_ref())?;
-    let seconds = a.seconds_until(b);
-    (seconds > 0.0).then(|| a.delta(b, name).map(|d| d / seconds)).flatten()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Requests a checkpoint in the window, times it, and splits transaction times by it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,22 +33,14 @@ pub(super) const KIND: Kind = Kind {
     absent: "no checkpoint was requested",
 };
 
-/// When a checkpoint began and ended.
-#[derive(Debug, Clone, Copy)]
-struct Times {
-    begin_ns: u64,
-    end_ns: u64,
-}
+/// When it began and ended, ns.
+struct Checkpoint(Beside<Range<u64>>);
 
-impl Times {
-    /// Time of the window inside and outside the checkpoint, ns.
-    fn split(self, schedule: &Schedule) -> [u64; 2] {
-        let inside = self.end_ns.min(schedule.close_ns).saturating_sub(self.begin_ns.max(schedule.open_ns));
-        [inside, schedule.window_ns().saturating_sub(inside)]
-    }
+/// Time of the window inside and outside a checkpoint at these `times`, ns.
+fn split(times: &Range<u64>, schedule: &Schedule) -> [u64; 2] {
+    let inside = times.end.min(schedule.close_ns).saturating_sub(times.start.max(schedule.open_ns));
+    [inside, schedule.window_ns().saturating_sub(inside)]
 }
-
-struct Checkpoint(Beside<Times>);
 
 impl Instrument for Checkpoint {
     fn follows_window(&self) -> bool {
@@ -66,7 +59,7 @@ impl Instrument for Checkpoint {
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
         let why = match (&self.0.outcome, &e.merged().by_phase[..]) {
-            (Ok(times), [outside, inside]) => return figures(test, e, *times, [inside, outside]),
+            (Ok(times), [outside, inside]) => return figures(test, e, times, [inside, outside]),
             (Ok(_), _) => "no job ran",
             (Err(why), _) => why,
         };
@@ -76,7 +69,7 @@ impl Instrument for Checkpoint {
     }
 }
 
-fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
+fn ask(target: &dyn Target, shared: &Shared) -> Result<Range<u64>, String> {
     wait_until(shared, |window| window.open_ns + window.window_ns() / AFTER)?;
     let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.store(is, Ordering::Relaxed));
     set_active(true);
@@ -87,12 +80,12 @@ fn ask(target: &dyn Target, shared: &Shared) -> Result<Times, String> {
     };
     let end_ns = now_ns();
     set_active(false);
-    done.map(|()| Times { begin_ns, end_ns })
+    done.map(|()| begin_ns..end_ns)
 }
 
-fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, [inside, outside]: [&Latencies; 2]) {
+fn figures(out: &mut Test, e: &Evidence<'_>, at: &Range<u64>, [inside, outside]: [&Latencies; 2]) {
     let schedule = &e.measured.schedule;
-    let [inside_ns, outside_ns] = times.split(schedule);
+    let [inside_ns, outside_ns] = split(at, schedule);
     out.set(column::CHECKPOINT_SHARE_PCT, inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
     for (tps, p99, times, ns) in [
         (column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99, inside, inside_ns),
@@ -110,14 +103,14 @@ fn figures(out: &mut Test, e: &Evidence<'_>, times: Times, [inside, outside]: [&
     if more >= 1.0 {
         out.notes.push(Note::MoreCheckpoints { more });
     }
-    let late = if times.end_ns > schedule.close_ns { "; it ended after the window" } else { "" };
+    let late = if at.end > schedule.close_ns { "; it ended after the window" } else { "" };
     let detail = format!(
         "a checkpoint took {:.0} ms, {:.0} ms of it in the window; {} transactions ended in it{late}",
-        times.end_ns.saturating_sub(times.begin_ns) as f64 / 1e6,
+        at.end.saturating_sub(at.start) as f64 / 1e6,
         inside_ns as f64 / 1e6,
         inside.count()
     );
-    out.check(CheckId::Checkpoint, require(times.begin_ns < schedule.close_ns, detail));
+    out.check(CheckId::Checkpoint, require(at.start < schedule.close_ns, detail));
 }
 
 #[cfg(test)]
@@ -127,6 +120,6 @@ mod tests {
     #[test]
     fn only_time_in_the_window_counts() {
         let schedule = Schedule { start_ns: 0, open_ns: 100, close_ns: 1100 };
-        assert_eq!(Times { begin_ns: 400, end_ns: 2000 }.split(&schedule), [700, 300]);
+        assert_eq!(split(&(400..2000), &schedule), [700, 300]);
     }
 }

@@ -64,7 +64,10 @@ impl Instrument for Visibility {
     }
 
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
-        let work = reader_work(&request.work, &self.visible)?;
+        let query = Statement::new(&self.visible.query, Effect::ReadAny);
+        let statements = vec![query.map_err(|e| TargetError::Usage(e.to_string()))?];
+        let body = vec![Step::bind("id", Generator::Constant(0)), Step::Execute { statement: 0 }];
+        let work = Work { program: Program { statements, body, commit: Commit::Wait }, ..Work::clone(&request.work) };
         let rows = request.work.params.get(&self.visible.rows).max(1);
         let mut session = request.target.client_session(&work, READER_JOB)?;
         let (shared, made) = (Arc::clone(shared), Arc::clone(&self.made));
@@ -80,12 +83,6 @@ impl Instrument for Visibility {
         figures(test, &e.measured.schedule, &e.measured.jobs, self.seen.outcome.as_ref());
         test.notes.extend(self.note.clone());
     }
-}
-
-fn reader_work(work: &Work, visible: &Visible) -> Result<Work, TargetError> {
-    let statement = Statement::new(&visible.query, Effect::ReadAny).map_err(|e| TargetError::Usage(e.to_string()))?;
-    let body = vec![Step::bind("id", Generator::Constant(0)), Step::Execute { statement: 0 }];
-    Ok(Work { program: Program { statements: vec![statement], body, commit: Commit::Wait }, ..work.clone() })
 }
 
 /// Polls for the last row of each batch in order, until it has seen all that were `made`. Keys start at 0.

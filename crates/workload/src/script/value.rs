@@ -46,13 +46,13 @@ impl Value {
         }
     }
 
-    /// As pgbench writes it into a statement: 15 significant digits of a double.
+    /// As pgbench writes it into a statement.
     pub(crate) fn text(self) -> String {
         match self {
             Self::Null => "NULL".to_owned(),
             Self::Bool(b) => b.to_string(),
             Self::Int(i) => i.to_string(),
-            Self::Double(d) => general(d, 15),
+            Self::Double(d) => general(d),
         }
     }
 
@@ -116,24 +116,22 @@ impl Value {
     }
 }
 
-/// C's `%.*g`, as PostgreSQL's own printf has it: `value` with at most `digits` significant digits, in the shorter of the two notations, without trailing zeros.
-fn general(value: f64, digits: usize) -> String {
+/// C's `%.15g`, as PostgreSQL's own printf has it: at most 15 significant digits, in the shorter of the two notations, without trailing zeros.
+fn general(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
     }
     if value.is_infinite() {
         return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
     }
-    let digits = digits.max(1);
-    let scientific = format!("{value:.*e}", digits - 1);
+    let scientific = format!("{value:.14e}");
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let places = i32::try_from(digits).unwrap_or(i32::MAX);
-    if exponent < -4 || exponent >= places {
+    if !(-4..15).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return format!("{}e{sign}{:02}", trimmed(mantissa), exponent.unsigned_abs());
     }
-    let decimals = usize::try_from(places - 1 - exponent).unwrap_or(0);
+    let decimals = usize::try_from(14 - exponent).unwrap_or(0);
     trimmed(&format!("{value:.decimals$}")).to_owned()
 }
 
