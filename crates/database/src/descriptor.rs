@@ -115,7 +115,7 @@ pub(crate) enum Product {
 
 /// A range of versions with both ends in it (`16-17`), from one on (`18-`), up to one (`-10.7`), or one (`17`); before it
 /// the product, if the others have no such thing (`mariadb 10.8-`, `mysql`).
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Versions {
     product: Option<Product>,

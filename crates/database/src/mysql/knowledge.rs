@@ -10,6 +10,7 @@ use crate::error::{Causes, Meaning, TargetError};
 use crate::facts::WaitEvents;
 use crate::role::Use;
 use crate::rules::Rule;
+use crate::temp::settings::SERVERS;
 use crate::view::{Fragments, StatisticsView};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/mysql.toml", include_str!("../mysql.toml"));
@@ -127,8 +128,8 @@ impl Version {
     }
 
     pub(super) fn check(&self, place: &str) -> Result<(), TargetError> {
-        let oldest = if self.is_mariadb() { [10, 6] } else { [8, 0] };
-        if self.release.is_from(&oldest) {
+        let private = if self.is_mariadb() { &SERVERS.mariadb } else { &SERVERS.mysql };
+        if self.release.is_from(&private.oldest) {
             return Ok(());
         }
         Err(TargetError::Refused(format!(
@@ -156,6 +157,14 @@ mod tests {
             let status = file.status.iter().chain(&file.galera_status).any(|read| read == source);
             let of_files = file.log_files.at(MYSQL_8).is_some_and(|sql| sql.contains(source));
             assert!(status || of_files, "{name} of {source}");
+        }
+        let releases =
+            [(Product::Mariadb, &["10.6", "10.11", "11.8", "13.0"]), (Product::Mysql, &["8.0", "8.4", "9.7", "10.0"])];
+        for (product, version) in releases.into_iter().flat_map(|(product, all)| all.map(|version| (product, version)))
+        {
+            for texts in [&file.metrics, &file.sessions, &file.threads, &file.session] {
+                assert!(texts.at(Release::new(product, version)).is_some(), "{product:?} {version}");
+            }
         }
     }
 

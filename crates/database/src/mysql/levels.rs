@@ -128,8 +128,11 @@ impl Mysql {
     /// Sessions at the server and at its replicas, which answer `within` this time.
     fn sessions(&self, within: Duration) -> Result<Sessions, TargetError> {
         let server = self.replicated()?;
-        let named = |r: &Server| Ok((r.name.clone(), server.endpoint_of(r)?.connect_within(within).ok()));
-        let replicas = server.replicas().iter().map(named).collect::<Result<_, TargetError>>()?;
+        let named = |r: &Server| Ok((r.name.clone(), server.endpoint_of(r)?));
+        let replicas = server.replicas().iter().map(named).collect::<Result<Vec<_>, TargetError>>()?;
+        // One that hangs keeps nobody else waiting.
+        drop(server);
+        let replicas = replicas.into_iter().map(|(name, at)| (name, at.connect_within(within).ok())).collect();
         Ok(Sessions { server: self.first().endpoint.connect()?, replicas })
     }
 }

@@ -12,7 +12,7 @@ use super::wire::Connection;
 use super::{member, own_sessions};
 use crate::cloud::{absent_devices, why_absent};
 use crate::descriptor::{BlockBytes, Counter};
-use crate::error::{TargetError, unless_refused};
+use crate::error::{Cause, TargetError, unless_refused};
 use crate::kind::TargetKind as _;
 use crate::other_sessions::OtherSessions;
 use crate::role::{Observation, Observer, Scope, SessionTasks};
@@ -64,7 +64,8 @@ impl ObserverSession {
         let mut connection = instance.endpoint.connect()?;
         let metrics = metrics(&mut connection)?;
         let log_files = KNOWLEDGE.log_files.at(connection.version.release);
-        let log_files = if let Some(sql) = log_files { allowed(&mut connection, sql)? } else { None };
+        let may_run = |sql| unless_refused(connection.query(sql).map(|_| Some(sql)));
+        let log_files = log_files.map(may_run).transpose()?.flatten();
         let others = instance.local.then(|| OtherSessions::new(COMMANDS));
         let rows = own_sessions::RowWaits::default();
         Ok(ObserverSession { connection, instance: instance.clone(), scope, others, metrics, log_files, rows })
@@ -109,14 +110,13 @@ fn numbers(pairs: impl IntoIterator<Item = (String, String)>, prefix: &str) -> i
     pairs.into_iter().filter_map(move |(name, value)| Some((format!("{prefix}{name}"), value.parse().ok()?)))
 }
 
-/// `sql` if the user may run it.
-fn allowed(c: &mut Connection, sql: &'static str) -> Result<Option<&'static str>, TargetError> {
-    unless_refused(c.query(sql).map(|_| Some(sql)))
-}
-
 /// The query of InnoDB's enabled metrics that SHOW STATUS lacks; `None` if the user lacks PROCESS.
 pub(super) fn metrics(c: &mut Connection) -> Result<Option<&'static str>, TargetError> {
-    allowed(c, KNOWLEDGE.metrics.at(c.version.release).unwrap_or_default())
+    let sql = KNOWLEDGE.metrics.at(c.version.release).unwrap_or_default();
+    match c.query(sql) {
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Ok(None),
+        answer => answer.map(|_| Some(sql)),
+    }
 }
 
 impl Observation for Mysql {

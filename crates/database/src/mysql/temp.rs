@@ -192,6 +192,7 @@ mod tests {
     use super::*;
     use crate::cases::cases;
     use crate::descriptor::{self, Release};
+    use crate::mysql::performance::{MARIADB_STAGES, MYSQL_STAGES};
     use crate::temp::settings::SERVERS;
 
     fn arguments(version: &str, given: &BTreeMap<String, String>) -> Vec<String> {
@@ -211,5 +212,16 @@ mod tests {
             assert!(found(&has) && !found(&lacks), "{version} {given:?}: {arguments:?}");
             assert!(found(&format!("--innodb-buffer-pool-chunk-size={}", cache::CHUNK)), "{version}");
         }
+        for (version, stages) in [("10.11.6-MariaDB", MARIADB_STAGES), ("8.0.33", MYSQL_STAGES)] {
+            let arguments = arguments(version, &BTreeMap::from([("log_bin".to_owned(), "bin".to_owned())]));
+            let on = stages.iter().map(|stage| format!("--performance-schema-instrument={stage}=ON"));
+            assert!(on.into_iter().all(|argument| arguments.contains(&argument)), "{version}: {arguments:?}");
+        }
+    }
+
+    #[test]
+    fn ports_differ() {
+        let [a, b, c] = free_ports().unwrap();
+        assert!(a != b && b != c && a != c);
     }
 }

@@ -226,6 +226,7 @@ mod tests {
         }
         let e = Version::parse("13.4").check("13.4").unwrap_err().to_string();
         assert!(e.contains("'13.4'") && e.contains("14 to 18"), "{e}");
+        assert_eq!(crate::temp::settings::SERVERS.postgres.oldest, [OLDEST]);
     }
 
     const BLOCK: BlockBytes = BlockBytes { data: 8192.0, log: 8192.0 };

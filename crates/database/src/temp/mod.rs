@@ -29,7 +29,7 @@ use crate::work::Work;
 
 use owner::remove_leftovers;
 use place::{FALLBACK, Location, TempUrl, has_scheme};
-use programs::{Program, User, cannot_run};
+use programs::{Program, User, cannot_run, folders};
 pub(crate) use server::Server;
 use settings::{Knowledge, Product, SERVERS, Settings, normal};
 
@@ -163,6 +163,8 @@ impl Setup {
         let user = User::choose(product)?;
         let program = Program::find(product, url.bin.as_deref(), &user)?;
         let maker = program.maker(product)?;
+        let beside = program.path.parent().map(PathBuf::from);
+        product.check_needs(servers, &beside.into_iter().chain(folders(product)).collect::<Vec<_>>())?;
         let (request, memory) = (request.clone(), memory_bytes() / u64::from(servers));
         Ok(Setup { request, product, url, user, program, maker, servers, levels, memory })
     }

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
 
 use super::Setup;
+use super::programs::{AT_MOST, version};
 use super::settings::Product;
 use crate::error::TargetError;
 use crate::folder::Parents;
@@ -154,7 +155,8 @@ impl Setup {
     /// Tries access with a process of that user, because mode bits are not enough (access lists, network mounts).
     fn can_reach(&self, dir: &Path) -> Result<bool, TargetError> {
         let mut command = self.user.command(&self.program.path, Signal::SIGKILL);
-        match command.current_dir(dir).arg("--version").output() {
+        command.current_dir(dir);
+        match version(command, AT_MOST) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::PermissionDenied => Ok(false),
             Err(e) => Err(self.product.cannot_use(dir, &e)),

@@ -4,17 +4,22 @@ use std::cmp::Reverse;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
-use nix::unistd::{self, Uid, getegid, geteuid, getpid, getppid};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{self, Pid, Uid, getegid, geteuid, getpid, getppid};
 
 use super::settings::{Product, SERVERS};
 use crate::descriptor::{self, Release};
 use crate::error::TargetError;
 use crate::flavour;
+
+/// Time for a program to say its version.
+pub(super) const AT_MOST: Duration = Duration::from_secs(10);
 
 /// A user, and whether loadline has to switch to it.
 #[derive(Debug, Clone)]
@@ -125,7 +130,7 @@ impl Program {
         let is_complete = |dir: &PathBuf| std::iter::once(program).chain(also).all(|file| dir.join(file).is_file());
         let dirs = bin.map_or_else(|| folders(product), |bin| vec![bin.to_owned()]);
         for dir in dirs.into_iter().filter(is_complete) {
-            let found = Program::ask(&dir.join(program), user)?;
+            let found = Program::ask(&dir.join(program), user, AT_MOST)?;
             if found.product.name == *name {
                 return found.supported(product);
             }
@@ -184,7 +189,7 @@ impl Program {
     }
 
     /// Asks the program for its version, as the server's user: that shows whether the user can run it.
-    fn ask(path: &Path, user: &User) -> Result<Program, TargetError> {
+    pub(super) fn ask(path: &Path, user: &User, at_most: Duration) -> Result<Program, TargetError> {
         let failed = |why: String| {
             TargetError::Refused(format!(
                 "the user '{}' cannot run '{} --version': {why}. Name other binaries with ?bin=/dir",
@@ -192,8 +197,7 @@ impl Program {
                 path.display()
             ))
         };
-        let output =
-            user.command(path, Signal::SIGKILL).arg("--version").output().map_err(|e| failed(e.to_string()))?;
+        let output = version(user.command(path, Signal::SIGKILL), at_most).map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         Program::parse(path, &text).filter(|_| output.status.success()).ok_or_else(|| {
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -203,7 +207,7 @@ impl Program {
 }
 
 /// The folders of packages, of those with a version the newest first, and those of PATH.
-fn folders(product: &Product) -> Vec<PathBuf> {
+pub(super) fn folders(product: &Product) -> Vec<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = product.folders.iter().flat_map(|pattern| expand(pattern)).collect();
     found.sort_by_key(|(version, _)| Reverse(*version));
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -221,6 +225,22 @@ fn expand(pattern: &str) -> Vec<(u32, PathBuf)> {
         Some((version, PathBuf::from(format!("{dir}/{name}{tail}"))))
     };
     entries.filter_map(|entry| folder(entry.file_name().into_string().ok()?)).collect()
+}
+
+/// Output of `program --version`, unless it takes longer than `at_most`.
+pub(super) fn version(mut program: Command, at_most: Duration) -> io::Result<Output> {
+    let mut child = program.arg("--version").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() >= at_most {
+            // With what it started, in a process group of its own.
+            let _ = killpg(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL);
+            child.wait()?;
+            return Err(io::Error::other(format!("it has not ended in {} s", at_most.as_secs())));
+        }
+        sleep(Duration::from_millis(2));
+    }
+    child.wait_with_output()
 }
 
 pub(crate) fn cannot_run(program: &Path, e: &io::Error) -> TargetError {

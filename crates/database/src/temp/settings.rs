@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -39,11 +39,12 @@ pub(crate) struct Product {
     pub(crate) also: Vec<String>,
     pub(crate) folders: Vec<String>,
     pub(crate) supported: String,
-    pub(super) oldest: Vec<u32>,
+    pub(crate) oldest: Vec<u32>,
     pub(crate) packages: [String; 2],
     pub(crate) bin: String,
     pub(crate) log_setting: String,
     pub(crate) providers: Vec<String>,
+    needs: Vec<String>,
     pub(crate) socket: String,
     pub(crate) unfit: String,
     pub(crate) files: Vec<String>,
@@ -140,6 +141,17 @@ impl Product {
             path.display(),
             self.scheme
         ))
+    }
+
+    /// Refuses several servers without a program that they need in one of `dirs`.
+    pub(super) fn check_needs(&self, servers: u32, dirs: &[PathBuf]) -> Result<(), TargetError> {
+        let missing = self.needs.iter().find(|name| !dirs.iter().any(|dir| dir.join(name).is_file()));
+        let Some(name) = missing.filter(|_| servers > 1) else { return Ok(()) };
+        Err(TargetError::Local(format!(
+            "'{name}' is missing, with which a {} that joins gets its data: install it ('apt-get install rsync {}' on Debian and \
+             Ubuntu)",
+            self.server, self.packages[0]
+        )))
     }
 
     /// Finds in what a program wrote why it failed.
@@ -337,20 +349,30 @@ mod tests {
     fn the_file_is_right() {
         let all = SERVERS.checked(|_| &[]);
         for product in [&all.postgres, &all.mariadb, &all.mysql, &all.galera] {
-            let Product { scheme, prefix, program, socket, .. } = product;
+            let Product { scheme, prefix, program, socket, supported, bin, log_setting, packages, .. } = product;
             let lists = |lists: &[List], all: &BTreeMap<_, _>| lists.iter().all(|of| all.contains_key(&of.list));
             assert!(
                 lists(&product.reserved, &all.reserved) && lists(&product.settings, &all.settings),
                 "{scheme}: lists"
             );
-            let texts = [scheme, &product.name, prefix, &product.user, program, socket, &product.server, &product.url];
-            assert!(texts.iter().all(|text| !text.is_empty()), "servers.toml: {scheme}: a text is missing");
-            let lists = [&product.folders, &product.make, &product.start, &product.secrets, &product.errors.marks];
-            assert!(lists.iter().all(|list| !list.is_empty()), "servers.toml: {scheme}: a list is missing");
+            let texts =
+                [scheme, &product.name, prefix, &product.user, program, socket, &product.server, supported, bin];
+            let texts = texts.into_iter().chain([log_setting, &product.url]).chain(packages);
+            assert!(texts.into_iter().all(|text| !text.is_empty()), "servers.toml: {scheme}: a text is missing");
+            let Errors { marks, noise, unknown, .. } = &product.errors;
+            let lists = [&product.folders, &product.make, &product.start, &product.secrets, &product.list];
+            let lists = lists.into_iter().chain([marks, noise, unknown]);
+            assert!(lists.into_iter().all(|list| !list.is_empty()), "servers.toml: {scheme}: a list is missing");
+            // Names are checked before the program is found, and defaults are those of the first server, too.
+            let unused = |of: &List| of.versions != Versions::default() || of.log_bin;
+            assert!(!product.reserved.iter().any(unused), "servers.toml: {scheme}: reserved by version or log_bin");
+            assert!(!product.settings.iter().any(|of| of.further), "servers.toml: {scheme}: settings of further ones");
             assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
             assert!(product.cache.step_mib > 0 && product.errors.most > 0, "servers.toml: {scheme}: cache, errors");
         }
+        assert_eq!(all.galera.oldest, all.mariadb.oldest, "servers.toml");
+        assert_eq!(all.galera.needs.len(), 2, "servers.toml: galera: needs");
         let products = [&all.postgres, &all.mariadb, &all.mysql, &all.galera].into_iter();
         let settings = products.flat_map(|p| p.fixed.iter().chain(&p.further)).chain(all.settings.values().flatten());
         let names = settings.map(|s| s.split_once('=').unwrap_or_else(|| panic!("servers.toml: '{s}'")).0);

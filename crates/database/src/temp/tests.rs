@@ -37,6 +37,12 @@ fn open(scratch: &Path, settings: &[(&str, &str)]) -> Box<dyn Target> {
     crate::open(&request(scratch, settings)).unwrap()
 }
 
+/// A script that stands for a program.
+fn program(bin: &Path, name: &str, script: &str) {
+    std::fs::write(bin.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(bin.join(name), Permissions::from_mode(0o755)).unwrap();
+}
+
 fn clean(request: &OpenRequest) -> Vec<String> {
     clean_leftovers(&SERVERS.postgres, request).unwrap()
 }
@@ -154,9 +160,8 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     std::fs::create_dir(&bin).unwrap();
     let user = User::choose(&SERVERS.postgres).unwrap();
     symlink(Program::find(&SERVERS.postgres, None, &user).unwrap().path, bin.join("postgres")).unwrap();
-    let script = "#!/bin/sh\necho 'initdb: error: could not write file \"x\": No space left on device' >&2\nexit 1\n";
-    std::fs::write(bin.join("initdb"), script).unwrap();
-    std::fs::set_permissions(bin.join("initdb"), Permissions::from_mode(0o755)).unwrap();
+    let script = "echo 'initdb: error: could not write file \"x\": No space left on device' >&2\nexit 1";
+    program(&bin, "initdb", script);
     let results = scratch.path().join("results");
     let mut request = request(&results, &[]);
     request.url = format!("postgres-temp:?bin={}", bin.display());
@@ -164,6 +169,76 @@ fn a_full_disk_is_named_and_nothing_is_left() {
     assert!(text.contains("initdb failed") && text.contains("No space left on device"), "{text}");
     assert!(text.contains(&format!("under '{}' is full: free", results.display())), "{text}");
     assert!(!results.exists());
+}
+
+#[test]
+fn a_program_that_does_not_say_its_version_is_ended_and_refused() {
+    let bin = scratch();
+    std::fs::set_permissions(bin.path(), Permissions::from_mode(0o777)).unwrap();
+    let pid = bin.path().join("pid");
+    program(bin.path(), "mysqld", &format!("sleep 60 & echo $! >{}; wait", pid.display()));
+    let user = User::choose(&SERVERS.mysql).unwrap();
+    let said = Program::ask(&bin.path().join("mysqld"), &user, Duration::from_secs(1));
+    let text = said.map(drop).unwrap_err().to_string();
+    assert!(text.ends_with("it has not ended in 1 s. Name other binaries with ?bin=/dir"), "{text}");
+    let pid = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
+    wait_until("what it started ends", || !lives(pid));
+}
+
+#[test]
+fn an_old_version_is_refused() {
+    let (bin, results) = (scratch(), scratch());
+    program(bin.path(), "mariadbd", "echo 'mariadbd  Ver 10.5.29-MariaDB for Linux on x86_64'");
+    let mut request = request(results.path(), &[]);
+    request.url = format!("mariadb-temp:?bin={}", bin.path().display());
+    let text = crate::open(&request).map(drop).unwrap_err().to_string();
+    let path = bin.path().join("mariadbd");
+    let parts = [path.to_str().unwrap(), "is version 10.5.29-MariaDB, but", "10.6 and newer", "mariadb-temp:?bin=/dir"];
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+}
+
+#[test]
+fn nodes_of_a_cluster_need_programs() {
+    let dir = scratch();
+    program(dir.path(), "rsync", "");
+    let check = |product: &Product, servers| product.check_needs(servers, &[dir.path().to_owned()]);
+    let text = check(&SERVERS.galera, 3).unwrap_err().to_string();
+    assert!(text.starts_with("'wsrep_sst_rsync' is missing") && text.contains("rsync mariadb-server"), "{text}");
+    assert!(check(&SERVERS.galera, 1).is_ok() && check(&SERVERS.mariadb, 2).is_ok());
+    program(dir.path(), "wsrep_sst_rsync", "");
+    assert!(check(&SERVERS.galera, 3).is_ok());
+}
+
+/// Scripts stand for the programs of a tree that was unpacked anywhere, and write down their arguments.
+#[test]
+fn a_named_tree_leads_to_its_own_files() {
+    let (tree, scratch) = (scratch(), scratch());
+    let (bin, said) = (tree.path().join("usr/sbin"), tree.path().join("said"));
+    std::fs::create_dir_all(&bin).unwrap();
+    let base = format!("--basedir={}", tree.path().join("usr").display());
+    let cases = [
+        ("mariadb-temp:?", "mariadbd", "mariadb-install-db", "x  Ver 10.11.6-MariaDB for Linux", true),
+        ("mysql-temp:?", "mysqld", "mysqld", "x  Ver 8.0.33 for Linux", true),
+        ("galera-temp:?nodes=1&provider=/bin/sh&", "mariadbd", "mariadb-install-db", "x  Ver 10.11.6-MariaDB", true),
+        ("postgres-temp:?", "postgres", "initdb", "postgres (PostgreSQL) 17.1", false),
+    ];
+    for (url, server, maker, version, has) in cases {
+        std::fs::write(&said, "").unwrap();
+        std::fs::set_permissions(&said, Permissions::from_mode(0o666)).unwrap();
+        let script =
+            format!("[ \"$1\" = --version ] && echo '{version}' && exit\necho \"$0\" \"$@\" >>{}", said.display());
+        for name in [server, maker] {
+            program(&bin, name, &script);
+        }
+        let mut request = request(scratch.path(), &[]);
+        request.url = format!("{url}bin={}", bin.display());
+        let text = crate::open(&request).map(drop).unwrap_err().to_string();
+        let said = std::fs::read_to_string(&said).unwrap();
+        let lines: Vec<&str> = said.lines().filter(|line| !line.contains(" -C ")).collect();
+        let of = |name: &str| lines.iter().any(|line| line.starts_with(bin.join(name).to_str().unwrap()));
+        assert!(lines.len() >= 2 && of(server) && of(maker), "{url}: {text}: {said}");
+        assert!(lines.iter().all(|line| line.split(' ').any(|argument| argument == base) == has), "{url}: {said}");
+    }
 }
 
 /// Not a test: the process that others kill.
@@ -290,13 +365,12 @@ fn a_server_that_was_killed_leaves_nothing_and_a_foreign_file_stays() {
 #[test]
 fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
     let (scratch, bin) = (scratch(), scratch());
-    let (open, made) = (Permissions::from_mode(0o777), bin.path().join("made"));
+    let made = bin.path().join("made");
     let child = format!("sh -c 'touch {}; sleep 300; :' mariadbd --bootstrap \"$@\"; exit 0", made.display());
     for (name, script) in [("mariadbd", "exec /usr/sbin/mariadbd \"$@\""), ("mariadb-install-db", child.as_str())] {
-        std::fs::write(bin.path().join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(bin.path().join(name), open.clone()).unwrap();
+        program(bin.path(), name, script);
     }
-    std::fs::set_permissions(bin.path(), open).unwrap();
+    std::fs::set_permissions(bin.path(), Permissions::from_mode(0o777)).unwrap();
     let mut request = request(scratch.path(), &[]);
     request.url = format!("mariadb-temp:?bin={}", bin.path().display());
     let mut killed = owner(&format!("{} 0", request.url), scratch.path());
