@@ -120,7 +120,7 @@ impl LoadsTables for Postgres {
         let standbys = self.private_server().map_or(0, |s| s.further.len() as u64);
         let written = data.saturating_add(indexes);
         let log = self.at_primary(|c| {
-            let slots = c.number::<u64>("SELECT count(*) FROM pg_replication_slots WHERE NOT temporary")?;
+            let slots = c.number::<u64>(&KNOWLEDGE.queries.text("lasting-slots", &[]))?;
             Ok(PgSettings::read(c)?.log_bytes(slots != Some(0) && standbys == 0, written))
         })?;
         Ok(LogSpace { bytes: (1 + standbys) * log + standbys * written, ..LogSpace::default() })
