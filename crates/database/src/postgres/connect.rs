@@ -472,7 +472,7 @@ fn no_socket(path: &Path, e: &io::Error) -> TargetError {
     let port = |name: OsString| name.to_str()?.strip_prefix(".s.PGSQL.")?.parse::<u16>().ok();
     let ports: Vec<String> = files.filter_map(|f| port(f.file_name())).map(|port| port.to_string()).collect();
     let advice = match e.kind() {
-        io::ErrorKind::NotFound if !dir.is_dir() => "; there is no such folder",
+        io::ErrorKind::NotFound if !dir.is_dir() => &format!("; there is no folder '{}'", dir.display()),
         io::ErrorKind::NotFound if ports.is_empty() => "; no server runs there, or its unix_socket_directories differs",
         io::ErrorKind::NotFound => &format!("; servers there have the ports {}", ports.join(", ")),
         io::ErrorKind::PermissionDenied => "; this user may not use it",

@@ -59,7 +59,7 @@ fn where_no_postgres_listens_it_is_said_what_is_there() {
     let socket = format!("postgres://postgres@/postgres?host={}&port=7", server().dir.display());
     for (url, words) in [
         (&socket, [".s.PGSQL.7", "54329"]),
-        (&"postgres://a@/b?host=/no/folder".into(), ["/no/folder", "no such folder"]),
+        (&"postgres://a@/b?host=/no/folder".into(), ["/no/folder", "there is no folder"]),
         (&says(web, "disable"), ["does not speak", "PostgreSQL's protocol"]),
         (&says(b"D\0\0\0\x06\0\0", "disable"), ["PostgreSQL's protocol", "out of order"]),
         (&says(b"SHTTP/1.1 400 Bad Request", "prefer"), ["PostgreSQL's protocol", "; before that: the TLS handshake"]),
