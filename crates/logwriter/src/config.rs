@@ -69,6 +69,15 @@ impl LogConfig {
                 self.buffer_bytes
             ));
         }
+        if self.buffer_fraction.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
+            return wrong("the share of the buffer that triggers a write must be above 0 and at most 1".into());
+        }
+        if self.at_bytes == Some(0) {
+            return wrong("a write cannot be triggered at 0 bytes; leave the rule out instead".into());
+        }
+        if self.every.is_some_and(|every| every < Duration::from_millis(1)) {
+            return wrong("the interval between writes must be at least 1 ms".into());
+        }
         if let Keep::Newest(0 | 1) = self.keep {
             return wrong("at least 2 log files must be kept: the current one and the one before it".into());
         }

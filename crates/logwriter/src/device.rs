@@ -78,7 +78,7 @@ pub trait LogDevice: Send {
         blocks: &[u8],
         now: &dyn Fn() -> u64,
     ) -> Result<DeviceTimes, DeviceError> {
-        write_then_sync(self, offset, blocks, now)
+        write_then_sync(self, offset, blocks, now(), now)
     }
 
     /// The numbers of all log files, in any order, including prepared and unused ones.
@@ -92,14 +92,14 @@ pub trait LogDevice: Send {
     fn describe(&self) -> String;
 }
 
-/// [`LogDevice::write`], then [`LogDevice::sync`], each timed.
+/// [`LogDevice::write`], then [`LogDevice::sync`], each timed, from `start` on.
 fn write_then_sync<D: LogDevice + ?Sized>(
     device: &mut D,
     offset: u64,
     blocks: &[u8],
+    start: u64,
     now: &dyn Fn() -> u64,
 ) -> Result<DeviceTimes, DeviceError> {
-    let start = now();
     device.write(offset, blocks)?;
     let written = now();
     device.sync()?;

@@ -230,6 +230,7 @@ fn a_full_buffer_and_short_files_hold_nobody_up_for_ever() {
         let disk = Arc::clone(&world.disk);
         let stats = world.writer.close().unwrap();
         assert_eq!(stats.buffer_full_waits > 0, stats.buffer_full_ns > 0);
+        assert!(stats.fill_sum_bytes <= stats.groups * 4 * BLOCK as u64, "{stats:?}");
         noted.note(&stats);
         let there = durable(&disk);
         assert!((0..3).all(|job| there[&job] == [0, 1, 2, 3]), "{there:?}");

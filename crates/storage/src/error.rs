@@ -51,6 +51,7 @@ fn advice(cause: &io::Error) -> &'static str {
         K::NotADirectory => "Name a directory",
         K::ReadOnlyFilesystem => "Name a directory on a writable filesystem",
         K::StorageFull | K::QuotaExceeded => "Free some space, or use less",
+        K::WriteZero => "Check the device and its free space",
         K::AlreadyExists => "Remove it if it is no longer needed",
         _ => "See the system's log (dmesg)",
     }

@@ -83,6 +83,11 @@ impl LogDir {
     }
 }
 
+/// Opens a log file for reading only.
+pub(super) fn open_to_read(path: &Path) -> Result<File, DeviceError> {
+    File::open(path).map_err(|cause| DeviceError::io(Step::Open, path, cause))
+}
+
 /// Reads once from `offset`: the number of bytes, 0 at the end of the file.
 pub(super) fn read_at(file: &File, path: &Path, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
     loop {

@@ -10,7 +10,7 @@ use loadline_storage::{
     start_writing,
 };
 
-use super::directory::{LogDir, read_at};
+use super::directory::{LogDir, open_to_read, read_at};
 use super::{DeviceError, DeviceTimes, FileMaker, LogDevice, write_then_sync};
 
 /// How a write becomes durable.
@@ -108,11 +108,12 @@ impl FileDevice {
     /// Opens a file for reading. Of a cached one the pages are dropped first: after a failed sync the cache holds pages that
     /// never reached the device.
     fn open_to_read(&self, path: &Path) -> Result<File, DeviceError> {
-        let opened = open_file(path, Access { direct: self.config.direct.is_some(), ..Access::default() })?;
-        if self.config.direct.is_none() {
-            opened.sync_data().map_err(|cause| DeviceError::io(Step::Sync, path, cause))?;
-            drop_cached(&opened).map_err(|cause| DeviceError::io(Step::Read, path, cause))?;
+        if self.config.direct.is_some() {
+            return Ok(open_file(path, Access { direct: true, ..Access::default() })?);
         }
+        let opened = open_to_read(path)?;
+        opened.sync_data().map_err(|cause| DeviceError::io(Step::Sync, path, cause))?;
+        drop_cached(&opened).map_err(|cause| DeviceError::io(Step::Read, path, cause))?;
         Ok(opened)
     }
 }
@@ -124,7 +125,16 @@ fn smallest_block(dir: &Path) -> Result<usize, DeviceError> {
     let _ = fs::remove_file(&path);
     let file = open_file(&path, Access { direct: true, create_new: true, ..Access::default() });
     let _ = fs::remove_file(&path);
-    let stated = direct_alignment(&file?);
+    let file = file.map_err(|e| match e {
+        loadline_storage::DeviceError::Unsupported { .. } => DeviceError::Unsupported {
+            what: dir.display().to_string(),
+            wish: "be written with O_DIRECT".to_owned(),
+            why: "its filesystem does not support it".to_owned(),
+            advice: "Use device=fdatasync, or another directory".to_owned(),
+        },
+        e => e.into(),
+    })?;
+    let stated = direct_alignment(&file);
     // A page always works if the filesystem does not say.
     Ok(stated.map_or(PAGE, |a| (a.offset.max(a.memory) as usize).next_power_of_two().max(512)))
 }
@@ -177,8 +187,11 @@ impl LogDevice for FileDevice {
             let at = offset + (number * WRITE_OUT) as u64;
             write_all(file, path, at, piece)?;
             // Not for small groups: their sync follows at once. Where it is not possible, the sync has more to do.
-            if piece.len() == WRITE_OUT {
-                let _ = start_writing(file, &(at..at + WRITE_OUT as u64));
+            if piece.len() == WRITE_OUT
+                && let Err(cause) = start_writing(file, &(at..at + WRITE_OUT as u64))
+                && !matches!(cause.raw_os_error(), Some(libc::ENOSYS | libc::EINVAL | libc::EOPNOTSUPP | libc::ESPIPE))
+            {
+                return Err(DeviceError::io(Step::Write, path, cause));
             }
         }
         Ok(())
@@ -207,7 +220,7 @@ impl LogDevice for FileDevice {
             (Some(ring), FileSync::Fdatasync, _) => ring.write_sync(file, path, blocks, offset)?,
             (None, FileSync::Dsync, None) if direct.is_some() => write_all(file, path, offset, blocks)?,
             (None, _, Some(dsync)) if !*unsynced && blocks.len() < WRITE_OUT => write_all(dsync, path, offset, blocks)?,
-            _ => return write_then_sync(self, offset, blocks, now),
+            _ => return write_then_sync(self, offset, blocks, begun, now),
         }
         *unsynced = false;
         Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
@@ -309,6 +322,8 @@ mod tests {
                 at += device.read(0, at as u64, &mut found[at..]).unwrap();
             }
             assert!(found == blocks, "{sync:?}");
+            let (_, reading) = device.reading.take().unwrap();
+            assert!(reading.write_at(&[0], 0).is_err(), "{sync:?}: read with a descriptor for reading");
         }
     }
 
@@ -322,7 +337,10 @@ mod tests {
             // Write and sync as separate calls.
             let memory = AlignedBuf::new(2 * PAGE).unwrap();
             log.device.write(FILE - 2 * PAGE as u64, &memory).unwrap();
+            let unsynced = |device: &mut FileDevice| device.current().unwrap().0.unsynced;
+            assert_eq!(unsynced(&mut log.device), way.0 == FileSync::Fdatasync, "{way:?}");
             log.device.sync().unwrap();
+            assert!(!unsynced(&mut log.device), "{way:?}");
             drop(log);
             let device = open(dir.path(), way);
             assert_eq!(recover(&device).unwrap().len() as u64, round * (per_file + 3), "{way:?}");
@@ -346,6 +364,12 @@ mod tests {
         let mut device = open(dir.path(), DIRECT[0]);
         (device.ring, device.no_ring) = (None, Some("it is forbidden".into()));
         assert!(device.describe().contains("O_DSYNC, pwrite because it is forbidden"), "{}", device.describe());
+        for (way, says) in
+            [(DIRECT[3], "O_DIRECT, pwrite and fdatasync,"), ((FileSync::Fdatasync, None), "', fdatasync,")]
+        {
+            let described = open(dir.path(), way).describe();
+            assert!(described.contains(says), "{described}");
+        }
         let blocks = FileConfig { block_bytes: 100, direct: Some(Via::Auto), ..FileConfig::default() };
         let error = FileDevice::open(dir.path(), &blocks).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("its filesystem takes multiples of"), "{error}");

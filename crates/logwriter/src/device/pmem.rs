@@ -5,7 +5,7 @@ use std::path::Path;
 
 use loadline_storage::{Access, Backing, Flush, PmemMap, open_file};
 
-use super::directory::{LogDir, read_at};
+use super::directory::{LogDir, open_to_read, read_at};
 use super::{DeviceError, FileMaker, LogDevice};
 
 /// Size of a block, bytes. Persistent memory has no blocks; small ones waste less.
@@ -87,7 +87,7 @@ impl LogDevice for PmemDevice {
 
     fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
         let path = self.dir.file(file);
-        read_at(&open_file(&path, Access::default())?, &path, offset, into)
+        read_at(&open_to_read(&path)?, &path, offset, into)
     }
 
     fn describe(&self) -> String {

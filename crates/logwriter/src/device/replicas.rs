@@ -134,8 +134,18 @@ impl Replicas {
     /// Opens the set, which is a `what`, on empty members, and starts their threads.
     ///
     /// # Errors
-    /// A member holds log files, or their sizes differ.
+    /// The members cannot meet the rule, one of them holds log files, or their sizes differ.
     pub fn open(what: &'static str, rule: Rule, members: Vec<Member>) -> Result<Replicas, DeviceError> {
+        let all: Vec<_> = (0..members.len()).collect();
+        let possible = (1..=all.len()).contains(&rule.needed(all.len(), &all));
+        if !possible || rule.member().is_some_and(|i| i >= all.len()) {
+            return Err(DeviceError::Unsupported {
+                what: what.to_owned(),
+                wish: format!("be durable when {}", rule.text()),
+                why: format!("it has {} members", all.len()),
+                advice: "Name one of them, or a number of them from 1 on".to_owned(),
+            });
+        }
         let storage: Vec<_> = members.iter().map(|m| (m.name.as_str(), m.storage.as_ref())).collect();
         let warnings = shared_disk::warnings(&storage);
         let file_bytes = check(what, &members)?;

@@ -159,9 +159,14 @@ fn a_size_rule_ends_a_group_where_it_is_met() {
 
 #[test]
 fn settings_that_cannot_be_are_refused_in_words() {
-    let cases: [(LogConfig, &str); 4] = [
+    let cases: [(LogConfig, &str); 9] = [
         (LogConfig { buffer_bytes: 1000, ..plain() }, "its buffer has 1000 bytes"),
         (LogConfig { buffer_bytes: 0, ..plain() }, "its buffer has 0 bytes"),
+        (LogConfig { buffer_fraction: Some(0.0), ..plain() }, "above 0 and at most 1"),
+        (LogConfig { buffer_fraction: Some(1.1), ..plain() }, "above 0 and at most 1"),
+        (LogConfig { buffer_fraction: Some(f64::NAN), ..plain() }, "above 0 and at most 1"),
+        (LogConfig { at_bytes: Some(0), ..plain() }, "at 0 bytes"),
+        (LogConfig { every: Some(Duration::from_micros(999)), ..plain() }, "at least 1 ms"),
         (LogConfig { keep: Keep::Newest(1), ..plain() }, "at least 2 log files"),
         (LogConfig { buffer_bytes: (1 << 62) / BLOCK * BLOCK, ..plain() }, "no memory"),
     ];

@@ -58,8 +58,13 @@ pub fn probe(
         notes.push(text);
     };
     if dir.is_dir() {
-        for path in clean_leftovers(dir)? {
-            note(watch, format!("removed {}: a killed probe left it", path.display()));
+        for (path, removed) in clean_leftovers(dir)? {
+            let path = path.display();
+            let text = match removed {
+                Ok(()) => format!("removed {path}: a killed probe left it"),
+                Err(why) => format!("kept {path}, which a probe made: {why}"),
+            };
+            note(watch, text);
         }
     }
     let mut session = ProbeSession::open(dir, options, stop)?;

@@ -34,6 +34,13 @@ fn refused<T>(result: Result<T, DeviceError>, words: &[&str]) {
 }
 
 #[test]
+fn a_rule_that_the_members_cannot_meet_is_refused() {
+    for (members, rule) in [(2, Rule::Quorum(0)), (2, Rule::Quorum(3)), (0, Rule::All), (1, Rule::Written)] {
+        refused(open(&disks(members), rule), &["mirror cannot be durable when", &format!("it has {members} members")]);
+    }
+}
+
+#[test]
 fn a_mirror_writes_the_same_to_all_over_many_files() {
     let disks = disks(3);
     let mut log = mirror(&disks, Rule::All);
