@@ -273,7 +273,9 @@ impl<L: Link> Coordinator<L> {
             all.push(Asked { agent, order, sent_ns, returned_ns, heard_ns, answer: None });
         }
         let end_ns = begin_ns.saturating_add(limit_ns.max(1));
-        let (mut next_ns, mut again_ns) = (begin_ns, AGAIN_NS);
+        // Counts are long: repeats must not pile up on a slow connection, and one that still answers earlier ones is not silent.
+        let are_counts = all.iter().any(|asked| matches!(asked.order.body, Order::Counts(_)));
+        let (mut next_ns, mut again_ns) = (begin_ns, if are_counts { MOST_AGAIN_NS } else { AGAIN_NS });
         loop {
             let now = self.link.now_ns();
             let again = now >= next_ns;
@@ -297,6 +299,11 @@ impl<L: Link> Coordinator<L> {
                 return all;
             }
             let Some((returned_ns, message)) = self.receive(next_ns.min(end_ns)) else { continue };
+            let is_by =
+                |asked: &&mut Asked| self.members.get(asked.agent).is_some_and(|m| m.presence.id == message.agent);
+            if let Some(asked) = all.iter_mut().find(is_by).filter(|_| are_counts) {
+                asked.heard_ns = self.link.now_ns();
+            }
             let is_of = |asked: &&mut Asked| asked.answer.is_none() && asked.order.number == message.number;
             let Some(asked) = all.iter_mut().find(is_of) else { continue };
             (asked.heard_ns, asked.returned_ns) = (self.link.now_ns(), returned_ns);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::agent::BEAT_NS;
-use crate::message::{Message, Order, Received, TO_ALL, to_agent, to_run};
+use crate::message::{Message, NEEDED, Order, Received, TO_ALL, to_agent, to_run};
 
 /// How long the first connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -198,6 +198,10 @@ async fn connect(
     let client = connecting
         .map_err(|_| unreachable(format!("did not answer within {} s", CONNECT.as_secs())))?
         .map_err(|e| unreachable(refusal(&e)))?;
+    let most = client.server_info().max_payload;
+    if most < NEEDED {
+        return Err(unreachable(format!("takes messages of {most} bytes, {NEEDED} are needed: raise max_payload")));
+    }
     let mut heard = Vec::new();
     for subject in subjects {
         let subscribed = client.subscribe(subject.clone()).await;

@@ -2,7 +2,7 @@
 //!
 //! The coordinator numbers its orders and repeats each until it is answered; an agent answers a repeated order as before, or that it
 //! is under way. So lost messages and a hub that starts again do no harm. What jobs counted is asked for part by part, as a hub takes no
-//! more than 1 MiB at once. Subjects: `loadline.all` for all agents, `loadline.agent.ID` for one, `loadline.run.RUN` for answers.
+//! more than it is set to (`max_payload`) at once. Subjects: `loadline.all` for all agents, `loadline.agent.ID` for one, `loadline.run.RUN` for answers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,9 @@ use crate::offset::Offset;
 pub(crate) const PROTOCOL: u32 = 6;
 pub(crate) const TO_ALL: &str = "loadline.all";
 /// Counts in one answer, bytes: escaped, they have twice as many at most.
-const PART: usize = if cfg!(test) { 2000 } else { 128 << 10 };
+const PART: usize = if cfg!(test) { 2000 } else { 16 << 10 };
+/// What a hub must take at once, bytes: a part, and as much for the rest.
+pub(crate) const NEEDED: usize = 4 * PART;
 
 pub(crate) fn to_agent(id: &str) -> String {
     format!("loadline.agent.{id}")
@@ -265,5 +267,17 @@ mod tests {
         let bytes = Message::new("r1", 7, "", Order::Roll).bytes();
         assert_eq!(String::from_utf8_lossy(&bytes), r#"{"run":"r1","number":7,"agent":"","body":"roll"}"#);
         assert_eq!(Message::<Order>::read(b"hello"), None);
+    }
+
+    #[test]
+    fn parts_that_would_end_within_a_character_are_put_together_again() {
+        let (counts, mut all) = (format!("1{}", "é".repeat(PART)), String::new());
+        while let Answer::Counts(part) = Answer::part_of(&counts, all.len())
+            && !part.is_empty()
+        {
+            assert!(part.len() <= PART, "{}", part.len());
+            all += &part;
+        }
+        assert_eq!(all, counts);
     }
 }

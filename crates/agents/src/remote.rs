@@ -250,7 +250,7 @@ impl Conductor {
         for member in c.members.iter_mut().filter(|member| !member.part.jobs.is_empty()) {
             let Part { jobs, clock, counts: text, failed, .. } = &mut member.part;
             let read = match clock.filter(|_| failed.is_none() && !text.is_empty()) {
-                Some(clock) => Counted::read(text, jobs.len(), &clock),
+                Some(clock) => Counted::read(&std::mem::take(text), jobs.len(), &clock),
                 None => Err("it counted nothing".to_owned()),
             };
             let counted = read.map_err(|why| failed.get_or_insert(why)).ok();

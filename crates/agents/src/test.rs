@@ -11,7 +11,7 @@ use crate::offset::Offset;
 pub(crate) const LEAD_NS: u64 = 400_000_000;
 /// How long sessions may take to open, ns.
 const OPEN_NS: u64 = 120_000_000_000;
-/// How long jobs may take to end after the window, beyond its length, ns.
+/// How long jobs may take to end after the window, beyond its length, and agents to send all their counts, ns.
 const END_NS: u64 = 40_000_000_000;
 /// Agents whose counts are fetched at a time: the hub holds them meanwhile.
 const FETCH_AT_A_TIME: usize = 8;
@@ -103,8 +103,10 @@ impl<L: Link> Coordinator<L> {
 
     fn fetch(&mut self, mut who: Vec<usize>) {
         let more = |member: &Member| Order::Counts(member.part.counts.len());
+        let end_ns = self.link.now_ns().saturating_add(END_NS);
         while !who.is_empty() {
-            self.tell(&who, END_NS, more, |Member { clock, part, .. }, answer| {
+            let left_ns = end_ns.saturating_sub(self.link.now_ns());
+            self.tell(&who, left_ns, more, |Member { clock, part, .. }, answer| {
                 let Answer::Counts(text) = answer else { return Err(Failure::OtherAnswer) };
                 part.skew_ns = part.clock.zip(*clock).map(|(before, after)| before.error_until_ns(&after));
                 part.counted = text.is_empty();
