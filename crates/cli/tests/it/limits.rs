@@ -55,7 +55,10 @@ fn a_killed_runs_reference_log_is_removed() {
     let logs = || leftovers(dir.path()).into_iter().filter(|name| name.starts_with("loadline-wal-")).count();
     for next in [&format!("clean {target}"), &run] {
         let child = start(&words(&format!("{run} --repeat 50")));
-        wait_for("the run's log", || logs() == 1);
+        // Before it has an owner, nobody knows whose it is.
+        wait_for("the run's log", || {
+            leftovers(dir.path()).iter().any(|log| dir.path().join(log).join("owner.lock").exists())
+        });
         kill(child);
         assert_eq!(logs(), 1, "the log of the killed run");
         let ran = command(next);

@@ -109,13 +109,9 @@ fn scripts_do_what_pgbench_does_and_are_counted() {
     let sums = "SELECT (SELECT sum(bbalance) FROM pgbench_branches) = (SELECT sum(delta) FROM pgbench_history)";
     assert_eq!(server.sql(sums).unwrap(), "t");
 
-    // What fails with one job is not tried with more, until somebody may have mended it.
+    // What fails with one job is tried with more, and refused with each.
     let later = write(dir.path(), "later.sql", "SELECT * FROM later;\n");
     let ran = measure(&server, dir.path(), "1,2,3", &["--pgbench-script", &later]);
-    let folder = ran.folder();
-    assert_eq!(tests_of(&folder).len(), 1, "{}", ran.said());
-    server.sql("CREATE TABLE later (n int)").unwrap();
-    let ran = resumed(&folder, "");
-    let tps: Vec<f64> = tests_of(&folder).iter().map(|test| figure(test, "tx_per_s")).collect();
-    assert!(tps.len() == 3 && tps[0] == 0.0 && tps[1] > 0.0 && tps[2] > 0.0, "{tps:?}: {}", ran.said());
+    let tests = tests_of(&ran.folder());
+    assert!(tests.len() == 3 && tests.iter().all(|test| test["valid"] == false), "{}", ran.said());
 }
