@@ -135,7 +135,8 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("mib", |bytes: f64| number(bytes / 1_048_576.0, 3));
     let known = |n: Option<f64>, decimals: usize| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
     environment.add_filter("ms", move |ns: Option<f64>| known(ns.map(|ns| ns / 1e6), 3));
-    environment.add_filter("number", known);
+    environment.add_filter("known", known);
+    environment.add_filter("number", number);
     environment.add_filter("operation", |id: &str| {
         Operation::ALL.into_iter().find(|o| o.id() == id).map_or("", Operation::title)
     });

@@ -249,11 +249,18 @@ mod tests {
             Seen { tests: Some(Arc::new(tests)), written: None }
         });
         let html = page(&Asked::default(), &runs, &runs, seen);
-        for part in [">9 tps<", ">2 ms<", "2 of 4", "2 min 05 s", "base=a\">compare<"] {
+        for part in
+            [">9 tps<", ">2 ms<", "2 of 4", "2 min 05 s", "base=a\">compare<", "kind3\" x=\"45.0\" width=\"15.0\""]
+        {
             assert!(html.contains(part), "{part}: {html}");
         }
         let html = page(&Asked::new("figure=LGWR-LAT1:+mean+time&base=b"), &runs, &runs, seen);
         assert!(html.contains(">1 ms<") && !html.contains(">9 tps<"), "{html}");
         assert!(html.contains("compare?run=b&amp;run=a\""), "{html}");
+        let started = [listed("a", &RUN.replace("complete", "started"))];
+        for (written, said) in [(Some(false), "not running here"), (Some(true), "running"), (None, "running")] {
+            let html = page(&Asked::default(), &started, &started, |_| Seen { written, ..Seen::default() });
+            assert!(html.contains(&format!("/live\">{said}</a>")), "{said}: {html}");
+        }
     }
 }

@@ -293,7 +293,7 @@ impl OverTime {
 }
 
 pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
-    let mut charts = Vec::new();
+    let (mut charts, mut step) = (Vec::new(), 1);
     for (colour, side) in sides.iter().enumerate() {
         for workload in distinct(side.sweeps.iter().map(|s| s.workload.as_str())) {
             let tests: Vec<&TestRecord> = side.run.records.iter().filter(|r| r.workload == workload).collect();
@@ -302,6 +302,8 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
             if lines.iter().all(|line| line.points.len() < 2) {
                 continue;
             }
+            let drawn = tests.iter().filter_map(|test| side.run.over_time.get(&test.test));
+            step = drawn.map(|over_time| over_time.rows_per_point).fold(step, usize::max);
             let title = format!("{} – {workload}: throughput over time", side.label);
             let throughput = heading_of(THROUGHPUT, tests.iter().all(|t| t.group == "log-writer"));
             let labels = ["Time since window start [s]".to_owned(), throughput];
@@ -310,8 +312,7 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     }
     let many = charts.len() > MOST_OPEN;
     let folded = |charts| if many { Block::details("Charts of all workloads", vec![charts]) } else { charts };
-    let steps = sides.iter().flat_map(|side| side.run.over_time.values()).map(|over_time| over_time.rows_per_point);
-    let legend = prose("over-time", context! { step => steps.max().unwrap_or(1) });
+    let legend = prose("over-time", context! { step });
     let blocks = Block::charts(2, charts).map(folded).into_iter().collect();
     Section::evidence("over-time", "Throughput over time", Block::explained(blocks, &legend))
 }

@@ -149,7 +149,9 @@ fn remark(record: &TestRecord) -> String {
 
 fn cell(record: &TestRecord, column: &Column) -> Cell {
     let absent = matches!(column.cell(record), column::Cell::Absent) && is_numeric(column);
-    let reason = || record.why_absent(column).unwrap_or("this workload has no such figure");
+    // Records of older versions (without KPIs) always had a reason.
+    let none = if record.kpis.is_empty() { "the record gives no reason" } else { "this workload has no such figure" };
+    let reason = || record.why_absent(column).unwrap_or(none);
     Cell::from(column.shown(record)).noted(absent.then(reason), &column.heading())
 }
 

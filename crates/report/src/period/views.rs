@@ -67,7 +67,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
     keys.retain(|key| first.topic != Topic::Settings || differs(key));
     let mut table = TableSpec::<&Key>::new("figures views", &keys);
     for (n, of) in first.columns.iter().filter(|c| c.kind == Kind::Key).enumerate() {
-        table = table.text(&of.title, |key| cut(&key[n], MOST_TEXT));
+        table = table.text(&of.title, |key| key.get(n).map(|k| cut(k, MOST_TEXT)).unwrap_or_default());
     }
     for (at, period) in periods.iter().enumerate() {
         let what = if counted { format!("{} per second", column.title) } else { column.title.clone() };

@@ -122,6 +122,8 @@ fn hostile_names_are_escaped_and_nothing_panics() {
     let mut watched =
         watched(&[("<script>", 0.0, 7.0), ("x", f64::NAN, f64::INFINITY), ("loadline.commits", 9.0, 1.0)]);
     watched.activity.views.push(statements(&[("<img onerror=1>|`\n", f64::NAN, -1.0)]));
+    // A row that is shorter than its columns.
+    watched.activity.views[0].rows.push(Vec::new());
     watched.waits.samples = 1;
     watched.waits.sessions = [("<i>:".to_owned(), u64::MAX), (String::new(), 1)].into();
     watched.notes.push("</ul><script>".to_owned());

@@ -181,6 +181,16 @@ fn published(csv: &str, platform: &str, product: [&str; 2], more: &Value) -> Run
     made(m, records)
 }
 
+#[test]
+fn the_factors_of_the_log_writer_study_are_computed() {
+    let csv = include_str!("../../../../references/log-writer-exadata.csv");
+    let of = |name: &str| published(csv, name, ["Oracle", "19c"], &json!({}));
+    assert_says(
+        &text(&[of("X5-2"), of("X9M-2")], Format::Html),
+        &["4.95 at 48", "8.25 at 48", "one test each: no interval", "61 tests, all valid.", "still rising at 72 jobs"],
+    );
+}
+
 fn data_load() -> RunData {
     let more = json!({"group": "data-load", "kpis": ["rows_per_s", "commit_throughput_tps", "sql_service_time_s"],
         "swept": "rows_per_tx"});
