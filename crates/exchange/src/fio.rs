@@ -8,6 +8,7 @@ use loadline_model::format::{parse_bytes, parse_duration_s};
 use loadline_model::{Column, Note};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 
 use crate::draft::{APART, Buckets, Group, ImportedTest};
 use crate::lines::{Lines, MOST, cut, keep_error, plain, positive};
@@ -19,6 +20,9 @@ const JOB: &str = "fio's job";
 const PERCENTILES: &str = "percentiles of its completion times (clat_percentiles=0, or not in percentile_list)";
 /// Engines that have one call under way, whatever the iodepth.
 const ONE_AT_A_TIME: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
+
+/// Options that have another name, with that in which they are kept.
+const SAME: [(&str, &str); 3] = [("blocksize", "bs"), ("readwrite", "rw"), ("timeout", "runtime")];
 
 /// Kinds of calls of storage, with the columns of their number and of MiB, per second.
 const CALLS: [(&str, &Column, &Column); 2] = [
@@ -56,7 +60,18 @@ struct Job {
 
 /// Options by name. Of several the last counts, as fio takes it, and a job's own before a global one.
 #[derive(Default, Deserialize)]
+#[serde(from = "BTreeMap<String, Value>")]
 struct JobOptions(BTreeMap<String, String>);
+
+impl From<BTreeMap<String, Value>> for JobOptions {
+    /// An option that has two names gets one, and any value is its text.
+    fn from(all: BTreeMap<String, Value>) -> JobOptions {
+        let own =
+            |name: String| SAME.iter().find(|(other, _)| *other == name).map_or(name, |(_, own)| (*own).to_owned());
+        let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        JobOptions(all.into_iter().map(|(name, value)| (own(name), text(value))).collect())
+    }
+}
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -148,13 +163,12 @@ impl Output {
 }
 
 impl JobOptions {
-    /// The value of an option that has two names.
-    fn text(&self, names: [&str; 2]) -> Option<&str> {
-        names.iter().find_map(|name| self.0.get(*name)).map(String::as_str)
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
     }
 
     fn whole(&self, name: &str) -> Option<u32> {
-        self.text([name; 2])?.parse().ok()
+        self.text(name)?.parse().ok()
     }
 }
 
@@ -173,12 +187,12 @@ impl Job {
             return wrong("did no reads and no writes");
         }
         let both = if sides.len() > 1 { Some("readwrite") } else { sides.first().map(|(kind, _)| *kind) };
-        let pattern = options.text(["rw", "readwrite"]).or(both).unwrap_or_default();
-        let size = options.text(["bs", "blocksize"]);
+        let pattern = options.text("rw").or(both).unwrap_or_default();
+        let size = options.text("bs");
         let jobs = if alone { 1 } else { options.whole("numjobs").unwrap_or(1).max(1) };
         let asked = options.whole("iodepth").unwrap_or(1).max(1);
         let under_way: f64 = sides.iter().map(|(_, d)| d.iops * d.times().0.mean / 1e9).sum();
-        let depth = match options.text(["ioengine"; 2]) {
+        let depth = match options.text("ioengine") {
             Some(engine) if ONE_AT_A_TIME.contains(&engine) => 1,
             // fio's default is one of these on Linux.
             None if under_way <= f64::from(jobs) * (1.0 + APART) => 1,
@@ -198,7 +212,7 @@ impl Job {
             test.record.set(BLOCK_BYTES, bytes as f64);
             test.record.parameters.insert("block-bytes".to_owned(), bytes as i64);
         }
-        if options.text(["rate_iops", "rate"]).is_some() {
+        if options.text("rate_iops").or(options.text("rate")).is_some() {
             let what = "rate of all its jobs, see its options";
             test.set(column::RATE_TPS, Err(Absence::NotIn { place: JOB, what }));
         }
@@ -225,9 +239,9 @@ impl Job {
         if self.error != 0 {
             test.warnings.push(Warning::Error { code: self.error });
         }
-        let asked_s = options.text(["runtime", "timeout"]).and_then(|text| parse_duration_s(&text.to_lowercase()).ok());
+        let asked_s = options.text("runtime").and_then(|text| parse_duration_s(&text.to_lowercase()).ok());
         // Without time_based a job may be done before its time.
-        let whole = self.error == 0 && options.text(["time_based"; 2]).is_none();
+        let whole = self.error == 0 && options.text("time_based").is_none();
         if let Some(asked_s) = asked_s.filter(|s| !whole && ran_s < s * (1.0 - APART)) {
             test.warnings.push(Warning::Stopped { ran_s, asked_s });
         }

@@ -184,6 +184,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn windows_without_a_usable_figure_are_left_out_and_counted() {
+        let mut pairs = Machine::QUIET.run(&mut Random::new(2), 24, 1.1);
+        let ends = paired_ratio(&pairs[..20], 0.05).unwrap();
+        pairs[20].a = Some(0.0);
+        pairs[21].b = Some(f64::NAN);
+        pairs[22] = Pair::new(f64::INFINITY, -1.0);
+        pairs[23].b = None;
+        let ratio = paired_ratio(&pairs, 0.05).unwrap();
+        assert_eq!(ratio, PairedEstimate { dropped: 4, ..ends });
+    }
+
     /// Misses of the true ratio in `runs` runs, and at most as many as three standard deviations above 5 % allow.
     fn misses(machine: Machine, pairs: usize, runs: usize) -> (usize, usize) {
         let mut random = Random::new(pairs as u64);

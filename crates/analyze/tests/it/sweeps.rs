@@ -133,6 +133,7 @@ fn tests_are_compared_or_refused_as_the_table_says() {
         let row = (!found.rows.is_empty()).then(|| found.rows.remove(0));
         let refused = found.refused.or_else(|| row.as_ref()?.refused.clone()).map(|why| format!("refused: {why}"));
         let caveat = row.and_then(|row| row.caveat).map(|what| format!("caveat: {what}"));
+        assert!(refused.is_none() || caveat.is_none(), "{refused:?} and {caveat:?}");
         let said = refused.into_iter().chain(caveat).collect::<Vec<_>>().join("; ");
         let said = if said.is_empty() { "none" } else { &said };
         assert!(is_as(said, line.expected), "{}\nis {said}", line.expected);

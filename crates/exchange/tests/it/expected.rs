@@ -1,6 +1,6 @@
 //! Contents of files as read, with values that were worked out by hand from them: `data/expected.json` has the files, what is replaced in the
 //! first, what stands `before` and `after` it (a text, or `@file`), and the tests or the line at which they are refused, and what is
-//! `named` then.
+//! `named` then, or texts that are `noted`.
 
 use loadline_exchange::{Absence, Group, ImportError, ImportedTest, Tool};
 use loadline_model::column::*;
@@ -56,6 +56,11 @@ fn outcome(case: &Value) -> Value {
     let files: Vec<(&str, &str)> = names.into_iter().zip(texts.iter().map(String::as_str)).collect();
     match read(tool, &files) {
         Ok(groups) => {
+            let notes: Vec<String> =
+                groups.iter().flat_map(|g| &g.tests).flat_map(|t| &t.record.notes).map(ToString::to_string).collect();
+            for text in case["noted"].as_array().into_iter().flatten().map(|text| text.as_str().unwrap()) {
+                assert!(notes.iter().any(|note| note.contains(text)), "{case}: {notes:?}");
+            }
             let group = |group: &Group| {
                 let tests: Vec<Value> = group.tests.iter().map(seen).collect();
                 json!({"files": group.files, "version": group.version, "product": group.product, "tests": tests})
