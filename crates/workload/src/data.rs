@@ -126,4 +126,21 @@ mod tests {
         assert_ne!(one, fingerprint(fact, &params, 42, Payload { duplicates: Some(0.5), ..plain }));
         assert_ne!(one, fingerprint(fact, &params.clone().with_size(params.size_bytes() * 2), 42, plain));
     }
+
+    #[test]
+    fn a_batch_is_the_same_whatever_was_computed_before() {
+        let (params, fact) = (params(), table("fact").unwrap());
+        let rows = |batch: u64| {
+            let (pool, mut row, mut out) = (Pool::new(42, batch as u32, Payload::default()), Vec::new(), String::new());
+            for (i, key) in fact.batch(&params, 0, batch).enumerate() {
+                fact.row(key, i as u64, &params, &pool, &mut row);
+                out.push_str(&format!("{row:?}"));
+            }
+            out
+        };
+        let last = fact.batches(&params, 0) - 1;
+        let forward: Vec<String> = [0, 1, last].map(rows).into();
+        let backward: Vec<String> = [last, 1, 0].map(rows).into_iter().rev().collect();
+        assert_eq!(forward, backward);
+    }
 }

@@ -37,7 +37,7 @@ impl Param {
         let min = node.need("min")?.number(ANY)?;
         let max = node.need("max")?.number(min..=i64::MAX)?;
         Ok(Param {
-            name: node.need("name")?.name('-', MAX_WORD)?,
+            name: node.need("name").and_then(|node| node.operand(node.name('-', MAX_WORD)?))?,
             default: node.need("default")?.number(min..=max)?,
             min,
             max,

@@ -13,6 +13,8 @@ use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
+use crate::script::no_keyword;
+
 /// Longest name of a parameter, variable or statement.
 pub(crate) const MAX_WORD: usize = 30;
 pub(crate) const ANY: RangeInclusive<i64> = i64::MIN..=i64::MAX;
@@ -224,12 +226,27 @@ impl<'n> Node<'n> {
 
     /// A type that reads itself, such as words. An error of the library names what is given, then what is allowed, in backquotes.
     pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, UserError> {
-        T::deserialize(ValueDeserializer::from(self.value.clone())).map_err(|e| {
+        T::deserialize(ValueDeserializer::from(self.trimmed()?)).map_err(|e| {
             let mut names = e.message().split('`').skip(1).step_by(2);
             let near = names.next().map_or(String::new(), |given| did_you_mean(given, names));
             let at = e.span().unwrap_or_else(|| self.value.span()).start;
             self.source.error(at, format!("{}{near}", e.message()))
         })
+    }
+
+    /// The value, with each text in it as [`Node::text`] gives it.
+    fn trimmed(self) -> Result<Spanned<DeValue<'n>>, UserError> {
+        let of = |value| Node { value, ..self }.trimmed();
+        let trimmed = match self.value.get_ref() {
+            DeValue::String(_) => DeValue::String(self.text()?.into()),
+            DeValue::Array(all) => DeValue::Array(all.iter().map(of).collect::<Result<_, _>>()?),
+            DeValue::Table(all) => {
+                let all = all.iter().map(|(key, value)| Ok((key.clone(), of(value)?)));
+                DeValue::Table(all.collect::<Result<_, _>>()?)
+            }
+            other => other.clone(),
+        };
+        Ok(Spanned::new(self.value.span(), trimmed))
     }
 
     pub(crate) fn column(self) -> Result<&'static Column, UserError> {
@@ -290,6 +307,11 @@ impl<'n> Node<'n> {
             }
             _ => Ok(name),
         }
+    }
+
+    /// Such a name for expressions.
+    pub(crate) fn operand(self, name: String) -> Result<String, UserError> {
+        no_keyword(&name).map(|()| name).map_err(|why| self.error(why))
     }
 
     /// The one of `all` that has this name, with its number; the name is that of this value.

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use crate::data::fact_groups;
 use crate::params::Params;
-use crate::script::{EvaluationError, FILE_FUNCTIONS, Random, Value, amount};
+use crate::script::{EvaluationError, FILE_FUNCTIONS, Random, Value, amount, no_keyword};
 use crate::source::{Node, UserError};
 use crate::table::{RowCount, Table};
 
@@ -46,6 +46,10 @@ impl Scope<'_> {
     pub(super) fn number(&self, text: &str) -> Result<i64, String> {
         let parsed =
             amount(text).map_err(|(at, what)| format!("{what}, at '{}'", text.get(at..).unwrap_or_default()))?;
+        // Also those of branches that are not taken. Counting distinct values is long, and cannot fail.
+        for name in parsed.variables().into_iter().filter(|name| !name.starts_with("distinct(")) {
+            self.name(name).map_err(|e| e.to_string())?;
+        }
         // It has no function that draws.
         match parsed.value(&|name| self.name(name), &mut Random::new(0)) {
             Ok(Value::Int(number)) => Ok(number),
@@ -74,6 +78,7 @@ impl Scope<'_> {
                     )
                 };
                 let (name, range) = head.split_once(" = ").ok_or_else(wrong)?;
+                no_keyword(name.trim())?;
                 let (first, last) = range.split_once(" to ").ok_or_else(wrong)?;
                 let (first, last) = (self.number(first)?, self.number(last)?);
                 if last.saturating_sub(first) >= MAX_COPIES {
@@ -107,10 +112,15 @@ impl Scope<'_> {
         let number = self.numbers.iter().rev().find(|(n, _)| n == name).map(|(_, number)| *number);
         let counted = || rows.or_else(groups).map(|n| i64::try_from(n).unwrap_or(i64::MAX));
         number.or_else(|| self.params.value(name)).or_else(counted).map(Value::Int).ok_or_else(|| {
-            let known: Vec<&str> = self.params.names().collect();
+            let (what, name, known): (_, _, Vec<&str>) = match of("rows") {
+                Some(table) => ("table", table, self.tables.iter().map(|t| t.name.as_str()).collect()),
+                None => ("parameter", name, self.params.names().collect()),
+            };
             let near = loadline_model::format::did_you_mean(name, known.iter().copied());
-            let known = format!("{}; {FILE_FUNCTIONS}", known.join(", "));
-            EvaluationError::UnknownName { name: name.to_owned(), near, known }
+            let known = known.join(", ");
+            EvaluationError::UnknownName(format!(
+                "there is no {what} '{name}'{near} (known: {known}; {FILE_FUNCTIONS}); operators have spaces around them"
+            ))
         })
     }
 }
@@ -142,15 +152,20 @@ mod tests {
             ("1 - 2 - 3", -4),
             ("5 * (rows > 24) + (n < 3)", 5),
             ("if(0, 1 / 0, 2)", 2),
+            ("(rows > 1) * (n > 3) + (rows % 7 = 4)", 1),
         ] {
             assert_eq!(scope.number(text), Ok(value), "{text}");
         }
         for text in [
             "", "rows-1", "rows +", "(rows", "1 / 0", "rows rows", "sum(1, 2)", "if(1, 1 / 0, 2)", "rows(nothing)",
-            "min(1)", "random(1, 2)", "1.5", "rows < 2 < 3", "9223372036854775807 + rows",
+            "min(1)", "random(1, 2)", "1.5", "rows < 2 < 3", "9223372036854775807 + rows", "rows > 1 and n > 1",
+            "rows or n", "not n", "if((n < 9) is true, 1, 2)", "n isnull", "n notnull", "TRUE", "if(0, typo, 2)",
+            "if(1, 2, rows(typo))",
         ] {
             assert!(scope.number(text).is_err(), "{text}");
         }
+        assert!(scope.number("n AND 1").unwrap_err().contains("'and' is a keyword"));
+        assert!(scope.number("rows(lokup)").unwrap_err().contains("no table 'lokup': did you mean 'lookup'"));
         assert!(scope.number(&"(".repeat(1000)).unwrap_err().contains("too deep"));
     }
 
@@ -164,7 +179,7 @@ mod tests {
         ] {
             assert_eq!(scope.text(text).as_deref(), Ok(written));
         }
-        for text in ["${", "${nothing}", "[[n | x]]", "[[n = 1 to 5000 |x]]"] {
+        for text in ["${", "${nothing}", "[[n | x]]", "[[end = 1 to 2 | x]]", "[[n = 1 to 5000 |x]]"] {
             assert!(scope.text(text).is_err(), "{text}");
         }
     }

@@ -238,7 +238,8 @@ impl<'n> Walk<'n> {
     }
 
     fn unroll(&mut self, node: Node<'n>, bound: &mut Bound) -> Result<Vec<Step>, UserError> {
-        let name = self.new_name(node.need("unroll")?, '-')?;
+        let node_name = node.need("unroll")?;
+        let name = node_name.operand(self.new_name(node_name, '-')?)?;
         let copies = -MAX_COPIES..=MAX_COPIES;
         let from = node.opt("from", |from| from.amount(&self.scope, copies.clone()))?.unwrap_or(1);
         let to = self.amount(node, "to", copies)?;

@@ -59,6 +59,14 @@ fn what_is_wrong_is_named_at_its_place_with_what_is_allowed() {
 }
 
 #[test]
+fn texts_are_kept_without_the_blanks_around_them() {
+    let visible = "visible = { rate = \"puts \", rows = \"batch\", query = \" SELECT 1 \" }";
+    let w = read("queue.toml", &with("commit = \"wait\"", visible), &[]).unwrap();
+    let visible = w.visible.unwrap();
+    assert_eq!((visible.rate.as_str(), visible.query.as_str()), ("puts", "SELECT 1"));
+}
+
+#[test]
 fn a_number_of_rows_may_lie_between_two() {
     let w = read("queue.toml", &with("{ change = 1 }", "{ change = [0, 1] }"), &[]).unwrap();
     let program = w.make(&w.params(&BTreeMap::new()).unwrap());

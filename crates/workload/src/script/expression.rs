@@ -54,13 +54,18 @@ impl Expression {
 
     /// Whether the variable `name` is in it. A hash without a seed uses `default_seed`.
     pub(crate) fn uses(&self, name: &str) -> bool {
+        self.variables().contains(&name)
+    }
+
+    pub(crate) fn variables(&self) -> Vec<&str> {
         match self {
-            Self::Constant(_) => false,
-            Self::Variable(of) => of == name,
+            Self::Constant(_) => Vec::new(),
+            Self::Variable(name) => vec![name],
             Self::Case(arms, otherwise) => {
-                arms.iter().any(|(condition, result)| condition.uses(name) || result.uses(name)) || otherwise.uses(name)
+                let arms = arms.iter().flat_map(|(condition, result)| [condition, result]);
+                arms.chain([&**otherwise]).flat_map(Self::variables).collect()
             }
-            Self::Call(_, arguments) => arguments.iter().any(|of| of.uses(name)),
+            Self::Call(_, arguments) => arguments.iter().flat_map(Self::variables).collect(),
         }
     }
 }

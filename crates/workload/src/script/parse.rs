@@ -265,4 +265,16 @@ impl Parser {
 pub(crate) const FILE_FUNCTIONS: &str =
     "min(a, b), max(a, b), if(condition, a, b), rows(table), distinct(column of fact)";
 
-const KEYWORDS: &[&str] = &["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
+const KEYWORDS: &[&str] =
+    &["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end", "null", "true", "false"];
+
+/// Workload files have no keywords: a comparison is a number there, which `and` and `is true` do not take.
+pub(crate) fn no_keyword(word: &str) -> Result<(), String> {
+    match KEYWORDS.contains(&word) {
+        true => Err(format!(
+            "'{word}' is a keyword of pgbench's expressions, which a workload file has neither as a name nor as an operator: \
+             comparisons are 1 or 0, so combine them with *, + and if(condition, a, b)"
+        )),
+        false => Ok(()),
+    }
+}

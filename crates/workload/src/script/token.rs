@@ -1,5 +1,6 @@
 //! Tokens of expressions. Source: PostgreSQL 15, `src/bin/pgbench/exprscan.l`.
 
+use crate::script::parse::no_keyword;
 use crate::script::value::{Value, is_name_char};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -41,11 +42,15 @@ pub(crate) fn tokens(text: &str, of_file: bool) -> Result<Vec<(usize, Token)>, (
         } else if c.is_ascii_alphabetic() {
             let is_one = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || (of_file && *c == '-');
             let word: String = rest.chars().take_while(is_one).collect();
-            let token = match word.to_ascii_lowercase().as_str() {
+            let lower = word.to_ascii_lowercase();
+            if of_file {
+                no_keyword(&lower).map_err(|what| (at, what))?;
+            }
+            let token = match lower.as_str() {
                 "null" => Token::Constant(Value::Null),
                 "true" => Token::Constant(Value::Bool(true)),
                 "false" => Token::Constant(Value::Bool(false)),
-                lower => Token::Word(lower.to_owned()),
+                _ => Token::Word(lower),
             };
             (word.len(), token)
         } else if let Some(symbol) = SYMBOLS.iter().find(|s| rest.starts_with(**s)) {

@@ -14,8 +14,8 @@ pub enum EvaluationError {
     #[error("undefined variable \"{0}\"")]
     Undefined(String),
     /// In a workload file.
-    #[error("there is no parameter '{name}'{near} (known: {known}); operators have spaces around them")]
-    UnknownName { name: String, near: String, known: String },
+    #[error("{0}")]
+    UnknownName(String),
     #[error("variable \"{name}\" has the value {value:?}, which is no number, boolean or null")]
     Malformed { name: String, value: String },
     #[error("{function}: {what}")]

@@ -23,7 +23,7 @@ impl Table {
 
     fn read(node: Node<'_>, params: &[Param], scope: Scope) -> Result<Table, UserError> {
         node.fields(&["name", "column", "rows", "updated-in-place", "indexes"])?;
-        let name = node.need("name")?.name('_', MAX_NAME)?;
+        let name = node.need("name").and_then(|node| node.operand(node.name('_', MAX_NAME)?))?;
         let rows = RowCount::read(node.need("rows")?, params)?;
         let no_key = |at: Node<'_>| {
             at.error(format!(
