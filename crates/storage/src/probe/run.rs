@@ -60,11 +60,8 @@ pub fn probe(
     if dir.is_dir() {
         for (path, removed) in clean_leftovers(dir)? {
             let path = path.display();
-            let text = match removed {
-                Ok(()) => format!("removed {path}: a killed probe left it"),
-                Err(why) => format!("kept {path}, which a probe made: {why}"),
-            };
-            note(watch, text);
+            let kept = |why| format!("kept {path}, which a probe made: {why}");
+            note(watch, removed.map_or_else(kept, |()| format!("removed {path}: a killed probe left it")));
         }
     }
     let mut session = ProbeSession::open(dir, options, stop)?;

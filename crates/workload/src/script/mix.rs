@@ -28,7 +28,7 @@ impl Mix {
     /// Scripts with weights of 0 to [`MAX_WEIGHT`], and variables by name. `None` if all weights are 0.
     pub fn new(scripts: Vec<(Script, i64)>, given: Vec<(String, String)>) -> Option<Mix> {
         let (allow_writes, scale, seeds) = (false, None, Mutex::default());
-        scripts.iter().any(|(_, weight)| *weight > 0).then(|| Mix { scripts, given, allow_writes, scale, seeds })
+        scripts.iter().any(|(_, weight)| *weight > 0).then_some(Mix { scripts, given, allow_writes, scale, seeds })
     }
 
     pub fn scripts(&self) -> impl Iterator<Item = (&str, i64)> {
