@@ -9,8 +9,11 @@ use serde::Deserialize;
 
 use super::{PlanError, PlanSpec, is_auto, levels, value, variants};
 
-/// Requests of a specification, as far as other options depend on them: in words, and whether they are made.
-const MODES: [(&str, fn(&PlanSpec) -> bool); 15] = [
+/// A request of a specification, in words, and whether it is made.
+type Mode = (&'static str, fn(&PlanSpec) -> bool);
+
+/// Requests on which other options depend.
+const MODES: [Mode; 15] = [
     ("pgbench scripts", |s| s.pgbench_script.is_some()),
     ("a run without pgbench scripts", |s| s.pgbench_script.is_none()),
     ("a run with agents", |s| s.agents.is_some()),
