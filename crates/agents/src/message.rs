@@ -20,7 +20,7 @@ pub(crate) const PROTOCOL: u32 = 6;
 pub(crate) const TO_ALL: &str = "loadline.all";
 /// Counts in one answer, bytes: escaped, they have twice as many at most.
 const PART: usize = if cfg!(test) { 2000 } else { 16 << 10 };
-/// What a hub must take at once, bytes: a part, and as much for the rest.
+/// Least size of messages that a hub must take, bytes: a part, and as much for the rest.
 pub(crate) const NEEDED: usize = 4 * PART;
 
 pub(crate) fn to_agent(id: &str) -> String {

@@ -17,8 +17,9 @@ mod value;
 pub use client::{Client, Event};
 pub use file::{Gather, Script};
 pub use mix::{MAX_WEIGHT, Mix, SCALE};
-pub(crate) use parse::{FILE_FUNCTIONS, amount, no_keyword};
+pub(crate) use parse::{FILE_FUNCTIONS, amount};
 pub(crate) use random::Random;
+pub(crate) use token::no_keyword;
 pub(crate) use value::Value;
 pub use value::{EvaluationError, is_name};
 

@@ -2,7 +2,7 @@
 
 use crate::script::expression::Expression::{self, Call, Constant, Variable};
 use crate::script::function::FUNCTIONS;
-use crate::script::token::{Token, tokens};
+use crate::script::token::{KEYWORDS, Token, tokens};
 use crate::script::value::Value;
 
 /// Deeper expressions are refused, because evaluation recurses.
@@ -264,17 +264,3 @@ impl Parser {
 
 pub(crate) const FILE_FUNCTIONS: &str =
     "min(a, b), max(a, b), if(condition, a, b), rows(table), distinct(column of fact)";
-
-const KEYWORDS: &[&str] =
-    &["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end", "null", "true", "false"];
-
-/// Workload files have no keywords: a comparison is a number there, which `and` and `is true` do not take.
-pub(crate) fn no_keyword(word: &str) -> Result<(), String> {
-    match KEYWORDS.contains(&word) {
-        true => Err(format!(
-            "'{word}' is a keyword of pgbench's expressions, which a workload file has neither as a name nor as an operator: \
-             comparisons are 1 or 0, so combine them with *, + and if(condition, a, b)"
-        )),
-        false => Ok(()),
-    }
-}

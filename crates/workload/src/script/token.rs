@@ -1,6 +1,5 @@
 //! Tokens of expressions. Source: PostgreSQL 15, `src/bin/pgbench/exprscan.l`.
 
-use crate::script::parse::no_keyword;
 use crate::script::value::{Value, is_name_char};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +15,20 @@ pub(crate) enum Token {
 /// Longest first.
 const SYMBOLS: &[&str] =
     &["<<", ">>", "<=", ">=", "<>", "!=", "<", ">", "=", "+", "-", "*", "/", "%", "(", ")", ",", "&", "|", "#", "~"];
+
+pub(super) const KEYWORDS: &[&str] =
+    &["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end", "null", "true", "false"];
+
+/// Workload files have no keywords: a comparison is a number there, which `and` and `is true` do not take.
+pub(crate) fn no_keyword(word: &str) -> Result<(), String> {
+    match KEYWORDS.contains(&word) {
+        true => Err(format!(
+            "'{word}' is a keyword of pgbench's expressions, which a workload file has neither as a name nor as an operator: \
+             comparisons are 1 or 0, so combine them with *, + and if(condition, a, b)"
+        )),
+        false => Ok(()),
+    }
+}
 
 /// The tokens of `text` with their byte offsets; or what is wrong, and where. In a workload file (`of_file`) words may have hyphens.
 pub(crate) fn tokens(text: &str, of_file: bool) -> Result<Vec<(usize, Token)>, (usize, String)> {
