@@ -28,7 +28,7 @@ pub struct Limit {
 }
 
 /// A limit of threads, or of their memory mappings: what each thread takes of it, its name, and how much is left.
-type OfThreads = (u64, String, u64);
+type ThreadLimit = (u64, String, u64);
 
 /// Raises the limit of open files, as far as the process may, and checks that each of `jobs` on `target` has a thread, and its
 /// session a file.
@@ -63,7 +63,7 @@ pub fn allow_threads(jobs: u32) -> Result<(), Limit> {
     exceeded(jobs, limits).map_or(Ok(()), Err)
 }
 
-fn exceeded(jobs: u32, limits: Vec<OfThreads>) -> Option<Limit> {
+fn exceeded(jobs: u32, limits: Vec<ThreadLimit>) -> Option<Limit> {
     limits.into_iter().find_map(|(each, name, left)| {
         let things = if each == MAPPINGS { "memory mappings" } else { "threads" };
         let need = (u64::from(jobs) + OWN_THREADS) * each;
@@ -72,7 +72,7 @@ fn exceeded(jobs: u32, limits: Vec<OfThreads>) -> Option<Limit> {
 }
 
 /// Limits in the file system below `root`.
-fn limits_under(root: &Path) -> Vec<OfThreads> {
+fn limits_under(root: &Path) -> Vec<ThreadLimit> {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     // 0.20 0.18 0.12 1/80 11206: threads that run, and all. See proc_loadavg(5).
     let load = text("proc/loadavg");
@@ -84,7 +84,7 @@ fn limits_under(root: &Path) -> Vec<OfThreads> {
         let most = number(&root.join("proc/sys").join(folder).join(name))?;
         Some((each, format!("sysctl {folder}.{name}"), most.saturating_sub(used)))
     };
-    let mut limits: Vec<OfThreads> = of_kernel.into_iter().filter_map(left).collect();
+    let mut limits: Vec<ThreadLimit> = of_kernel.into_iter().filter_map(left).collect();
     limits.extend(control_groups(root, "pids").into_iter().filter_map(|group| {
         let (used, most) = (number(&group.join("pids.current")).unwrap_or(0), group.join("pids.max"));
         Some((1, most.display().to_string(), number(&most)?.saturating_sub(used)))

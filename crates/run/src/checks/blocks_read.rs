@@ -172,11 +172,10 @@ const CACHED_BELOW: f64 = 0.1;
 
 /// The source of blocks of which this share (0…1) came from the device.
 fn source_by_share(share: f64) -> DataSource {
-    match share {
-        _ if share >= MIN_DEVICE_SHARE => DataSource::Device,
-        _ if share < CACHED_BELOW => DataSource::Cached,
-        _ => DataSource::Lukewarm,
+    if share >= MIN_DEVICE_SHARE {
+        return DataSource::Device;
     }
+    if share < CACHED_BELOW { DataSource::Cached } else { DataSource::Lukewarm }
 }
 
 /// Share (0…1) of the database's reads that the device served, by the numbers and bytes of both; `None` without reads.

@@ -9,26 +9,26 @@ use serde::Deserialize;
 
 use super::{PlanError, PlanSpec, is_auto, levels, value, variants};
 
-/// A request of a specification, in words, and whether it is made.
-type Mode = (&'static str, fn(&PlanSpec) -> bool);
+/// A request of a specification: its key in `refusals.toml`, in words, and whether it is made.
+type Mode = (&'static str, &'static str, fn(&PlanSpec) -> bool);
 
 /// Requests on which other options depend.
 const MODES: [Mode; 15] = [
-    ("pgbench scripts", |s| s.pgbench_script.is_some()),
-    ("a run without pgbench scripts", |s| s.pgbench_script.is_none()),
-    ("a run with agents", |s| s.agents.is_some()),
-    ("a run without agents", |s| s.agents.is_none()),
-    ("a run without a hub", |s| s.hub.is_none()),
-    ("an open loop", |s| s.rate.is_some()),
-    ("a run without --rate auto", |s| !is_given(s, "rate auto")),
-    ("a plan with populations", |s| s.populations.is_some()),
-    ("a warm-up of a given length", |s| !is_given(s, "warmup auto")),
-    ("two arms or more", |s| !levels::are_in(s) && variants::are_in(s)),
-    ("levels of replication", levels::are_in),
-    ("arms with targets of their own", |s| s.variant.iter().flatten().any(|of| of.target.is_some())),
-    ("jobs through a proxy", |s| s.via.is_some()),
-    ("a window in parts (--aging)", |s| s.aging == Some(true)),
-    ("windows compared in pairs, of two arms or of levels", |s| levels::are_in(s) || variants::are_in(s)),
+    ("scripts", "pgbench scripts", |s| s.pgbench_script.is_some()),
+    ("no-scripts", "a run without pgbench scripts", |s| s.pgbench_script.is_none()),
+    ("agents", "a run with agents", |s| s.agents.is_some()),
+    ("no-agents", "a run without agents", |s| s.agents.is_none()),
+    ("no-hub", "a run without a hub", |s| s.hub.is_none()),
+    ("open-loop", "an open loop", |s| s.rate.is_some()),
+    ("no-search", "a run without --rate auto", |s| !is_given(s, "rate auto")),
+    ("populations", "a plan with populations", |s| s.populations.is_some()),
+    ("given-warmup", "a warm-up of a given length", |s| !is_given(s, "warmup auto")),
+    ("arms", "two arms or more", |s| !levels::are_in(s) && variants::are_in(s)),
+    ("levels", "levels of replication", levels::are_in),
+    ("targets", "arms with targets of their own", |s| s.variant.iter().flatten().any(|of| of.target.is_some())),
+    ("via", "jobs through a proxy", |s| s.via.is_some()),
+    ("aging", "a window in parts (--aging)", |s| s.aging == Some(true)),
+    ("pairs", "windows compared in pairs, of two arms or of levels", |s| levels::are_in(s) || variants::are_in(s)),
 ];
 
 #[derive(Deserialize)]
@@ -45,11 +45,13 @@ static REFUSALS: LazyLock<BTreeMap<String, Vec<Refusal>>> =
 /// Refuses an option of `spec` that makes no sense in it.
 pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
     for Refusal { options, with, why } in REFUSALS.values().flatten() {
-        let holds = MODES.iter().any(|(mode, holds)| mode == with && holds(spec));
-        if let Some(option) = options.iter().find(|option| holds && is_given(spec, option)) {
+        let made = MODES.iter().find(|(key, _, holds)| key == with && holds(spec));
+        if let Some((_, mode, _)) = made
+            && let Some(option) = options.iter().find(|option| is_given(spec, option))
+        {
             // Some have no flag.
             let dashes = if ["populations", "variant", "facts"].contains(&option.as_str()) { "" } else { "--" };
-            return value(format!("{dashes}{option} does not apply to {with}: {why}"));
+            return value(format!("{dashes}{option} does not apply to {mode}: {why}"));
         }
     }
     Ok(())
@@ -78,7 +80,7 @@ mod tests {
         let keys = PlanSpec::keys();
         assert!(!REFUSALS.is_empty(), "refusals.toml cannot be read");
         for Refusal { options, with, .. } in REFUSALS.values().flatten() {
-            assert!(MODES.iter().any(|(mode, _)| mode == with), "{with}");
+            assert!(MODES.iter().any(|(key, ..)| key == with), "{with}");
             for option in options {
                 let key = option.split(' ').next().unwrap_or_default();
                 assert!(keys.iter().any(|known| known == key), "{option}");

@@ -21,13 +21,13 @@ pub(super) const KEYWORDS: &[&str] =
 
 /// Workload files have no keywords: a comparison is a number there, which `and` and `is true` do not take.
 pub(crate) fn no_keyword(word: &str) -> Result<(), String> {
-    match KEYWORDS.contains(&word) {
-        true => Err(format!(
-            "'{word}' is a keyword of pgbench's expressions, which a workload file has neither as a name nor as an operator: \
-             comparisons are 1 or 0, so combine them with *, + and if(condition, a, b)"
-        )),
-        false => Ok(()),
+    if !KEYWORDS.contains(&word) {
+        return Ok(());
     }
+    Err(format!(
+        "'{word}' is a keyword of pgbench's expressions, which a workload file has neither as a name nor as an operator: \
+         comparisons are 1 or 0, so combine them with *, + and if(condition, a, b)"
+    ))
 }
 
 /// The tokens of `text` with their byte offsets; or what is wrong, and where. In a workload file (`of_file`) words may have hyphens.
