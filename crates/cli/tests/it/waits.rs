@@ -55,7 +55,7 @@ const LOCK: &str = "BEGIN; LOCK TABLE loadline.tp_light_account IN EXCLUSIVE MOD
 /// A test on `url` whose transactions somebody `stalls`, again and again; and what is said of the slowest.
 fn stalled(url: &str, stall: &(dyn Fn() + Sync)) -> (serde_json::Value, String) {
     let dir = results();
-    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 5s --warmup 300ms --no-probe";
+    let few = "--workload TP-LIGHT --parameter TP-LIGHT.accounts=100 --driver client --jobs 2 --duration 10s --warmup 300ms --no-probe";
     let ended_now = AtomicBool::new(false);
     let ran = std::thread::scope(|scope| {
         scope.spawn(|| {
