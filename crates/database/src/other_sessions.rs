@@ -53,8 +53,7 @@ impl OtherSessions {
         Ok(())
     }
 
-    /// Adds the times of the sessions. `None` if loadline's own is none of this machine's server, as in a container with ids
-    /// of its own, or has no time.
+    /// Adds the times of the sessions. `None` if loadline's own is none of this machine's server (as in a container), or has no time.
     fn add(&mut self, Sessions { own, others }: &Sessions) -> Option<()> {
         self.cpu_ns((*own)?)?;
         // A session that ended meanwhile has no time.

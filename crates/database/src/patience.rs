@@ -1,8 +1,8 @@
 //! How long a session waits for its server outside the timed window, and what it says when it gives up.
 //!
-//! A statement may work for hours (a key of a large table), but it must not wait in silence for what will not come: a
-//! lock that somebody holds, a standby that is away, a server that is stopped. So a session has a deadline. When it has passed, the
-//! session asks, through another one, what the server does. If it works, there is another deadline; else the session gives up.
+//! A statement may work for hours, but must not wait in silence for what will not come: a lock that somebody holds, a standby that is
+//! away, a server that is stopped. At its deadline a session asks, through another one, what the server does. If it works, there is
+//! another deadline; else the session gives up.
 
 use std::fmt::Display;
 use std::io;
@@ -62,14 +62,8 @@ pub(crate) struct Patience {
 impl Patience {
     /// Ends when `interrupted` is set, or after `at_most` without an answer, unless `call` finds the server at work.
     pub(crate) fn new(interrupted: &Arc<AtomicBool>, at_most: Duration, call: Canceller) -> Patience {
-        Patience {
-            interrupted: Arc::clone(interrupted),
-            at_most,
-            call,
-            wait: None,
-            interrupted_at: None,
-            gave_up: None,
-        }
+        let interrupted = Arc::clone(interrupted);
+        Patience { interrupted, at_most, call, wait: None, interrupted_at: None, gave_up: None }
     }
 
     /// Whether a call of the socket ended with `done`, not with a [`PIECE`] without progress.

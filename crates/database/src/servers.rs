@@ -1,9 +1,11 @@
 //! The servers behind the nodes of a target.
 
 use crate::error::TargetError;
+use crate::role::JobLimit;
 use crate::work::Work;
 
 /// Server instances, the number of the one behind each node, and where the jobs of each node connect.
+#[derive(Clone)]
 pub(crate) struct Servers<I, E> {
     pub(crate) instances: Vec<I>,
     pub(crate) instance_of: Vec<usize>,
@@ -20,6 +22,27 @@ impl<I: Clone, E: Clone> Servers<I, E> {
         let (instance_of, endpoints) = nodes.map(|(instance, e)| (number(*instance), e.clone())).unzip();
         let kept = self.instances.iter().enumerate().filter(|(number, _)| is_left(*number));
         Servers { instances: kept.map(|(_, i)| i.clone()).collect(), instance_of, endpoints }
+    }
+
+    /// The most jobs, by the `limit` of each instance and its place: it is that of all jobs or, if they are `spread` evenly over the
+    /// nodes, of those at its own.
+    pub(crate) fn job_limit(
+        &self,
+        spread: bool,
+        limit: impl Fn(&I) -> Result<(JobLimit, String), TargetError>,
+    ) -> Result<JobLimit, TargetError> {
+        let (mut limits, all) = (Vec::new(), self.instance_of.len() as u32);
+        for (number, instance) in self.instances.iter().enumerate() {
+            let (mut limit, place) = limit(instance)?;
+            let own = self.instance_of.iter().filter(|of| **of == number).count() as u32;
+            if spread && all > own {
+                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(all) / own.max(1));
+                limit.because = format!("{} at {place}", limit.because);
+            }
+            limits.push(limit);
+        }
+        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs.unwrap_or(u32::MAX));
+        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
     }
 
     /// Where `job` connects, and the instance there ([`Work::node`]).

@@ -13,7 +13,6 @@ use crate::error::TargetError;
 use crate::stream::{Socket, Stream};
 use crate::target::Listening;
 
-/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     Unix(PathBuf),
@@ -36,15 +35,11 @@ impl Address {
     }
 }
 
-/// A product's names of the settings in error messages.
+/// A product's names in error messages: the server's setting of its addresses, and URL parameters.
 pub(crate) struct Names {
-    /// The server's setting for the addresses it listens on.
     pub(crate) listen: &'static str,
-    /// The URL parameter for the connect timeout.
     pub(crate) timeout: &'static str,
-    /// The URL parameter that checks the certificate, but not its host name.
     pub(crate) verify_ca: &'static str,
-    /// The URL parameter for the file with the certificate authority.
     pub(crate) ca: &'static str,
 }
 
@@ -108,7 +103,6 @@ impl Peer {
         TargetError::Unreachable(format!("{} cannot be reached: {why}; {advice}", self.place))
     }
 
-    /// Does the TLS handshake.
     pub(crate) fn encrypt(&self, mut tcp: Socket, host: &str, tls: &Arc<ClientConfig>) -> Result<Stream, TargetError> {
         let name = ServerName::try_from(host.to_owned()).map_err(|e| self.no_encryption(&e.to_string()))?;
         let session = ClientConnection::new(Arc::clone(tls), name);

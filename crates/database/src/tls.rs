@@ -32,8 +32,8 @@ pub fn choose_cryptography() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// A client configuration for `mode`. `roots` returns the known authorities. If the user `named` one,
-/// [`SslMode::Require`] checks like [`SslMode::VerifyCa`] (as libpq and libmariadb do).
+/// A client configuration for `mode`. `roots` returns the known authorities. If the user `named` one, [`SslMode::Require`] checks like
+/// [`SslMode::VerifyCa`] (as libpq and libmariadb do).
 pub(crate) fn client_config(
     mode: SslMode,
     named: bool,
@@ -46,11 +46,10 @@ pub(crate) fn client_config(
             .map_err(|e| TargetError::Usage(format!("the root certificates cannot be used: {e}")))
     };
     let algorithms = provider.signature_verification_algorithms;
+    let checks = mode == SslMode::VerifyCa || mode == SslMode::Require && named;
     let verifier: Arc<dyn ServerCertVerifier> = match mode {
         SslMode::VerifyName => chain()?,
-        SslMode::VerifyCa => Arc::new(AnyName { chain: Some(chain()?), algorithms }),
-        SslMode::Require if named => Arc::new(AnyName { chain: Some(chain()?), algorithms }),
-        _ => Arc::new(AnyName { chain: None, algorithms }),
+        _ => Arc::new(AnyName { chain: checks.then(chain).transpose()?, algorithms }),
     };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -64,28 +63,22 @@ pub(crate) fn client_config(
 /// The authorities in `file`, else those of the operating system. `parameter` is the URL parameter of the file.
 pub(crate) fn roots(file: Option<&Path>, parameter: &str) -> Result<RootCertStore, TargetError> {
     let mut roots = RootCertStore::empty();
-    match file {
+    let none = match file {
         Some(path) => {
             let wrong = |e: String| TargetError::Usage(format!("{parameter} '{}': {e}", path.display()));
-            let certificates = CertificateDer::pem_file_iter(path).map_err(|e| wrong(e.to_string()))?;
-            for certificate in certificates {
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|e| wrong(e.to_string()))? {
                 let certificate = certificate.map_err(|e| wrong(e.to_string()))?;
                 roots.add(certificate).map_err(|e| wrong(e.to_string()))?;
             }
-            if roots.is_empty() {
-                return Err(wrong("the file contains no certificate".into()));
-            }
+            wrong("the file contains no certificate".into())
         }
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err(TargetError::Usage(format!(
-                    "the system has no root certificates: give a file with {parameter}=PATH"
-                )));
-            }
+            let none = format!("the system has no root certificates: give a file with {parameter}=PATH");
+            TargetError::Usage(none)
         }
-    }
-    Ok(roots)
+    };
+    if roots.is_empty() { Err(none) } else { Ok(roots) }
 }
 
 /// Checks the certificate chain but not the host name (`verify-ca`), or accepts any certificate (`prefer` and

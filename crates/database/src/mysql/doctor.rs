@@ -93,18 +93,7 @@ impl Doctor for Mysql {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        let nodes = self.facts.nodes;
-        let limits = self.each(|instance, c| {
-            let mut limit = job_limit(c)?;
-            // Jobs go to the nodes in turn: this server gets its nodes' share of them.
-            if nodes > instance.nodes {
-                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
-                limit.because = format!("{} at {}", limit.because, instance.endpoint.config.place());
-            }
-            Ok(limit)
-        })?;
-        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs.unwrap_or(u32::MAX));
-        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
+        self.nodes.job_limit(true, |i| Ok((i.admin(job_limit)?, i.endpoint.config.place())))
     }
 }
 

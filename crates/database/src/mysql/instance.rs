@@ -20,8 +20,6 @@ use crate::work::Work;
 #[derive(Clone)]
 pub(super) struct MysqlInstance {
     pub(super) endpoint: Arc<Endpoint>,
-    /// Number of nodes that lead to it.
-    pub(super) nodes: u32,
     pub(super) version: Version,
     pub(super) ledger: Ledger,
     /// Settings when the target was opened.
@@ -61,7 +59,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
             }
         }
         let at = known.unwrap_or(held.len());
-        match nodes.instances.get_mut(at) {
+        match nodes.instances.get(at) {
             Some(MysqlInstance { endpoint: first, member: Some(member), .. }) => {
                 return Err(TargetError::Refused(format!(
                     "{} and {} are the same member of the Galera cluster ({}): name each once",
@@ -70,10 +68,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
                     member.name
                 )));
             }
-            Some(instance) => {
-                instance.nodes += 1;
-                instance.ledger.book(&mut c)?;
-            }
+            Some(instance) => instance.ledger.book(&mut c)?,
             None => {
                 if let Some(other) = nodes.instances.first().filter(|i| i.version != c.version) {
                     return Err(TargetError::Refused(format!(
@@ -131,7 +126,6 @@ impl MysqlInstance {
         Ok(MysqlInstance {
             local: is_local(&endpoint, settings.text("pid_file")),
             endpoint,
-            nodes: 1,
             version: c.version.clone(),
             ledger: Ledger::new(settings.flush(), log_bin, member.is_some()),
             times: CommitTimes::ask(c, log_bin)?,

@@ -184,7 +184,7 @@ impl DatabaseSession for MysqlDatabaseSession {
         })?;
         let count = |n: Option<i64>| n.map_or(0, i64::unsigned_abs);
         let lost = Attempts { conflicts: count(conflicts), failed_commits: count(failed_commits) };
-        Ok(Slice { lost, ..self.clock.slice(moments.into_iter())? })
+        Ok(Slice { lost, ..self.clock.slice(&moments)? })
     }
 
     fn canceller(&self) -> Canceller {

@@ -3,17 +3,18 @@
 use loadline_model::activity::View;
 
 use super::connect::SessionRole;
-use super::knowledge::{KNOWLEDGE, Version, ViewNeeds, ViewRows};
+use super::knowledge::{KNOWLEDGE, ViewNeeds, ViewRows, message};
 use super::server::{PgInstance, Postgres};
 use super::settings::PgSettings;
 use super::sql::{OWN, own};
 use super::wire::{Connection, Values};
+use crate::descriptor::Release;
 use crate::error::{TargetError, unless_refused};
 use crate::role::StatisticsViews;
 use crate::view::{ViewQuery, of_servers};
 
 /// The views of a version, without rows.
-fn queries(version: Version) -> impl Iterator<Item = (ViewQuery, &'static ViewNeeds)> {
+fn queries(version: Release) -> impl Iterator<Item = (ViewQuery, &'static ViewNeeds)> {
     let views = &KNOWLEDGE.statistics;
     views.iter().filter_map(move |v| Some((v.at(version, &KNOWLEDGE.fragments, &[("own", OWN)])?, &v.needs)))
 }
@@ -27,13 +28,8 @@ fn reset_time(c: &mut Connection, sql: &str) -> Result<Option<String>, TargetErr
 fn statements(c: &mut Connection, query: &ViewQuery, reset: &str, private: bool) -> Result<View, TargetError> {
     let found = c.value(&own(&KNOWLEDGE.queries.text("extension", &[])))?;
     let Some(schema) = found else {
-        return Ok(query.absent(if private {
-            "the extension pg_stat_statements is not on this private server: loadline … --setting \
-             shared_preload_libraries=pg_stat_statements"
-        } else {
-            "the extension pg_stat_statements is not in this database, or not in shared_preload_libraries: add it there, restart, and \
-             run CREATE EXTENSION pg_stat_statements"
-        }));
+        let why = if private { message("no-statements-private", &[]) } else { message("no-statements", &[]) };
+        return Ok(query.absent(why));
     };
     let view = query.view(c.query(&query.sql.replace("{schema}", &schema)))?;
     Ok(View { epoch: reset_time(c, &reset.replace("{schema}", &schema))?, ..view })
@@ -46,7 +42,7 @@ impl StatisticsViews for Postgres {
             // Whether the role sees what sessions of other roles do.
             let sees_all = c.row(&own("SELECT pg_has_role('pg_read_all_stats', 'USAGE')"))?.is_true(0);
             let view = |(query, needs): (ViewQuery, &ViewNeeds)| {
-                if let Some(why) = needs.absent.at(self.version) {
+                if let Some(why) = needs.absent.at(self.first().version) {
                     return Ok(query.absent(why));
                 }
                 let parameters = match needs.rows {
@@ -65,7 +61,7 @@ impl StatisticsViews for Postgres {
                 let epoch = if needs.reset.is_empty() { None } else { reset_time(c, &needs.reset)? };
                 Ok(View { epoch, ..query.view(c.query_with(&own(&query.sql), parameters))? })
             };
-            queries(self.version).map(view).collect()
+            queries(self.first().version).map(view).collect()
         };
         let of = |instance: &PgInstance| {
             instance.endpoint.session(SessionRole::Inspect, |c| read(c, &instance.endpoint.name))
@@ -77,12 +73,13 @@ impl StatisticsViews for Postgres {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::postgres::knowledge::release;
 
     #[test]
     fn views_per_version() {
         let mut text = String::new();
         for major in [15, 16, 18] {
-            for (query, _) in queries(Version { major }) {
+            for (query, _) in queries(release(&major.to_string())) {
                 text.push_str(&format!("{major} {}\n", query.described()));
             }
         }

@@ -6,28 +6,25 @@ use bytes::BytesMut;
 use loadline_workload::Arg;
 use postgres_protocol::message::frontend;
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, message};
 use super::protocol;
 use super::wire::{Connection, FLUSH};
-use super::{loading, sql, text};
+use super::{schema, sql, text};
 use crate::error::TargetError;
 use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession, Results, TextDone};
 use crate::work::Work;
 
-/// The commit start is measured in every 7th single-statement transaction. It costs a wake-up of the client while the
-/// server writes its log: 10 µs of CPU and up to a tenth of the throughput on a virtual machine with two CPUs. The
-/// number is prime, so that it is not in step with a cycle of rows.
+/// The commit start is measured in every 7th single-statement transaction: it costs a wake-up of the client, up to a tenth of the
+/// throughput on two CPUs. The number is prime, so that it is not in step with a cycle of rows.
 const SAMPLE: u32 = 7;
 
 /// Names of the prepared statements that begin and end a transaction.
 const ENDS: [(&str, &str); 3] = [("b", "BEGIN"), ("c", "COMMIT"), ("r", "ROLLBACK")];
 
-/// A statement as it is sent each time it runs.
+/// A statement as it is sent each time it runs: by the name of the prepared one, or prepared anew.
 struct Sent {
-    /// Name of the prepared statement; empty if it is prepared each time.
     name: String,
-    /// Prepares it; empty if it has a name.
     parse: Vec<u8>,
 }
 
@@ -74,7 +71,7 @@ impl PgClientSession {
         let all: Vec<_> = of_program.chain(of_ends).collect();
         let texts: Vec<_> =
             all.iter().map(|(name, sql, types)| (name.as_str(), sql.as_str(), types.as_slice())).collect();
-        connection.prepare_each(&texts).map_err(|(at, e)| e.at(program.get(at).map_or("", |s| s.place.as_str())))?;
+        connection.prepare(&texts).map_err(|(at, e)| e.at(program.get(at).map_or("", |s| s.place.as_str())))?;
         let mut statements = texts.iter().map(Sent::new).collect::<Result<Vec<_>, _>>()?;
         connection.publish()?;
         let ends = statements.split_off(program.len());
@@ -82,7 +79,6 @@ impl PgClientSession {
         Ok(PgClientSession { connection, statements, ends, pending: false, unsampled: 0, writes, work })
     }
 
-    /// Appends a statement with its arguments to the output buffer.
     #[inline]
     fn put(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(), TargetError> {
         let Some(sent) = self.statements.get(statement) else {
@@ -136,12 +132,11 @@ impl ClientSession for PgClientSession {
         }
         let table = self.work.table(table)?;
         let batch = Batch::of_bulk(first, rows);
-        loading::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
+        schema::copy(&mut self.connection, &self.work, table, std::slice::from_ref(&batch))?;
         Ok(batch.len())
     }
 
-    /// Runs in a transaction that never commits: under READ COMMITTED each query sees all that is committed at its
-    /// start, while an autocommit query would be counted as a commit.
+    /// In a transaction that never commits: under READ COMMITTED each query sees all that is committed at its start.
     fn look(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         if self.connection.is_idle() {
             self.connection.query("BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY")?;
@@ -161,17 +156,10 @@ impl ClientSession for PgClientSession {
                 committed = body.starts_with(b"COMMIT");
             }
         })?;
-        if committed {
-            Ok(())
-        } else {
-            Err(TargetError::Statement(
-                "the transaction had failed before: the server answered COMMIT with ROLLBACK".into(),
-            ))
-        }
+        if committed { Ok(()) } else { Err(TargetError::Statement(message("rolled-back", &[]))) }
     }
 
-    /// Needs one write. For a sample of the transactions, a Flush between the statement and the Sync returns the
-    /// statement's result before the commit begins, which shows the commit start.
+    /// Needs one write. Of a sampled transaction a Flush before the Sync returns the statement's result before the commit begins.
     #[inline]
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending {

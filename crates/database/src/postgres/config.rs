@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::knowledge::message;
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
@@ -133,17 +134,15 @@ impl Config {
     pub(super) fn password_of_file(&self) -> Result<Option<Secret>, String> {
         let Some(path) = &self.passfile else { return Ok(None) };
         let Ok(meta) = std::fs::metadata(path) else { return Ok(None) };
-        let shown = path.display();
+        let shown = path.display().to_string();
         if !meta.is_file() {
-            return Err(format!("the password file '{shown}' is ignored: it is not a plain file"));
+            return Err(message("passfile-not-plain", &[("file", &shown)]));
         }
         if meta.permissions().mode() & 0o077 != 0 {
-            return Err(format!(
-                "the password file '{shown}' is ignored because others can read it: run `chmod 0600 {shown}`"
-            ));
+            return Err(message("passfile-open", &[("file", &shown)]));
         }
-        let text =
-            std::fs::read_to_string(path).map_err(|e| format!("the password file '{shown}' cannot be read: {e}"))?;
+        let text = std::fs::read_to_string(path);
+        let text = text.map_err(|e| format!("the password file '{shown}' cannot be read: {e}"))?;
         let hosts = match &self.address {
             Address::Tcp(host, _) => vec![host.clone()],
             Address::Unix(path) => {
@@ -218,18 +217,9 @@ mod tests {
 
     #[test]
     fn the_first_line_of_the_password_file_that_fits_counts_and_escapes_are_read() {
-        let several = "# comment\nother:5432:shop:ann:no\ndb:*:*:ann:first\n*:*:*:*:second\n";
-        for (text, host, password) in [
-            (several, "db", Some("first")),
-            ("db:5433:shop:ann:no", "db", None),
-            ("too:few:fields", "db", None),
-            (r"db:5432:shop:ann:a\:b\\c", "db", Some(r"a:b\c")),
-            (r"\:\:1:*:*:*:six", "::1", Some("six")),
-            (r"\*:*:*:*:no", "db", None),
-            (r"*:*:*:*:a*\*\", "db", Some(r"a**\")),
-        ] {
-            let found = find_password(text, &[host.to_owned()], ["5432", "shop", "ann"]);
-            assert_eq!(found.as_ref().map(Secret::expose), password, "{text}");
+        for (text, host, password) in cases::<(String, String, Vec<String>)>("postgres-password-files") {
+            let found = find_password(&text, &[host], ["5432", "shop", "ann"]);
+            assert_eq!(found.iter().map(Secret::expose).collect::<Vec<_>>(), password, "{text}");
         }
     }
 

@@ -4,20 +4,17 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::BytesMut;
-use fallible_iterator::FallibleIterator;
 use loadline_workload::{Commit, Instrument};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};
-use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 use rustls::ClientConfig;
 
 use super::config::Config;
-use super::knowledge::{KNOWLEDGE, NEWEST, OLDEST};
+use super::knowledge::{KNOWLEDGE, NEWEST, OLDEST, check, refusal};
 use super::protocol::ServerError;
 use super::sql;
 use super::wire::{Connection, Ledger, Values};
@@ -26,7 +23,7 @@ use crate::env::{Env, of_target};
 use crate::error::{Meaning, TargetError};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{HASTY, PATIENCE, Patience, told, unanswered, waited_for};
-use crate::request::{AskPassword, OpenRequest, Way};
+use crate::request::{OpenRequest, Way};
 use crate::role::Canceller;
 use crate::secret::Secret;
 use crate::stream::{Socket, Stream};
@@ -74,8 +71,8 @@ impl SessionRole<'_> {
         lists
     }
 
-    /// Most parallel workers of a query, including the session itself; `None`: as the server says. The server counts commits of
-    /// parallel workers, so loadline's own queries use none.
+    /// Most parallel workers of a query, with the session itself; `None`: as the server says. It counts commits of workers, so
+    /// loadline's own queries use none.
     fn workers(self) -> Option<u32> {
         match self {
             SessionRole::Inspect => None,
@@ -86,12 +83,11 @@ impl SessionRole<'_> {
     }
 }
 
-/// How to reach one node.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
-    /// How the sessions of jobs reach the server.
-    way: Way,
+    /// The request, with how the sessions of jobs reach this endpoint.
+    pub(super) request: OpenRequest,
     /// Whether each login reaches the server, which counts it as a transaction; not so at a pooler.
     pub(super) logs_in: bool,
     /// Settings that sessions have otherwise than direct ones, of a proxy or pooler.
@@ -99,13 +95,9 @@ pub(super) struct Endpoint {
     tls: Option<Arc<ClientConfig>>,
     /// The password typed by the user, so that it is asked once and not for each session.
     asked: Arc<Mutex<Option<Secret>>>,
-    ask: AskPassword,
-    /// Set when the user wants to stop.
-    pub(super) interrupted: Arc<AtomicBool>,
     pub(super) recognised: Recognised,
     /// Prefix of the application names of this run's sessions.
     pub(super) name: String,
-    /// loadline's own commits on its server.
     pub(super) ledger: Ledger,
 }
 
@@ -127,17 +119,14 @@ impl Endpoint {
         // PostgreSQL truncates names to 63 bytes: the suffix that distinguishes sessions must fit.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
-        let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
         let way = if request.way == Way::Own { Way::Own } else { Way::Direct };
         Ok(Endpoint {
             config,
-            way,
+            request: OpenRequest { way, ..request.clone() },
             logs_in: true,
             unlike: Vec::new(),
             tls,
             asked: Arc::default(),
-            ask,
-            interrupted,
             recognised: Recognised::default(),
             name,
             ledger: Ledger::default(),
@@ -146,25 +135,21 @@ impl Endpoint {
 
     /// The proxy or pooler at `url` before this server. What jobs do there is counted here.
     pub(super) fn via(&self, url: &str, request: &OpenRequest) -> Result<Endpoint, TargetError> {
-        // Sessions that a pooler keeps open are none of the jobs that go directly, nor of those that went through another pooler before.
+        // Sessions that a pooler keeps open are none of the jobs that go another way.
         let name = format!("{} via {:08x}", clip(&self.name, 40), loadline_storage::now_ns() as u32);
-        Ok(Endpoint {
-            way: Way::Via(url.to_owned()),
-            logs_in: false,
-            name,
-            ledger: Arc::clone(&self.ledger),
-            ..Endpoint::new(url, request, of_target(false))?
-        })
+        let ledger = Arc::clone(&self.ledger);
+        Ok(Endpoint { logs_in: false, name, ledger, ..Endpoint::new(url, request, of_target(false))? }.shared())
     }
 
-    /// Settings of a session that jobs have on both ways: the server's own.
-    pub(super) fn bare(&self) -> Endpoint {
-        Endpoint { way: Way::Via(String::new()), ..self.clone() }
+    /// This endpoint with all its sessions as behind a pooler: with the server's own settings.
+    pub(super) fn shared(mut self) -> Endpoint {
+        self.request.way = Way::Via(String::new());
+        self
     }
 
     /// Whether sessions of `role` are opened as behind a pooler.
     fn is_shared(&self, role: SessionRole) -> bool {
-        match &self.way {
+        match &self.request.way {
             Way::Own => false,
             Way::Direct => matches!(role, SessionRole::Job(..)),
             Way::Via(_) => true,
@@ -173,10 +158,9 @@ impl Endpoint {
 
     /// Whether jobs have prepared statements with names: a pooler loses them.
     pub(super) fn names_statements(&self) -> bool {
-        self.way == Way::Own
+        self.request.way == Way::Own
     }
 
-    /// Prefix of the application names of the job sessions.
     pub(super) fn job_prefix(&self) -> String {
         format!("{} job ", self.name)
     }
@@ -185,7 +169,7 @@ impl Endpoint {
         let mut before = String::new();
         let opened = self.stream(self.config.sslmode, &mut before).and_then(|stream| {
             let mut c = Connection::new(stream, self.config.place(), Arc::clone(&self.ledger));
-            let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, unanswered());
+            let connecting = Patience::new(&self.request.interrupted, self.config.connect_timeout, unanswered());
             c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c, role)).map(|()| c)
         });
         opened.map_err(|e| match e.with(&before) {
@@ -244,10 +228,7 @@ impl Endpoint {
         match (answer[0], mode) {
             (b'S', _) => Ok(true),
             (_, SslMode::Prefer) => Ok(false),
-            _ => Err(TargetError::Refused(format!(
-                "{} offers no encryption, but sslmode requires it: set ssl = on at the server, or use sslmode=prefer",
-                self.config.place()
-            ))),
+            _ => Err(refusal("no-encryption", &[("place", &self.config.place())])),
         }
     }
 
@@ -283,21 +264,16 @@ impl Endpoint {
         if matches!(role, SessionRole::Inspect) {
             self.recognised.or_ask(|| recognise(c, &self.config.place()))?;
         }
-        c.version.check(&c.version_text)?;
+        check(c.version, &c.version_text)?;
         c.canceller = self.canceller(c, role);
         let at_most = self.config.connect_timeout * PATIENCE;
-        c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
-        if is_shared {
-            return Ok(());
-        }
-        if !matches!(role, SessionRole::Inspect) {
-            for sql in KNOWLEDGE.texts.session_settings.all(c.version) {
-                c.query(sql)?;
-            }
-        }
-        if matches!(role, SessionRole::Observer | SessionRole::Job(..)) {
-            for sql in KNOWLEDGE.texts.io_timing.all(c.version) {
-                c.query(sql)?;
+        c.wait_with(Some(Patience::new(&self.request.interrupted, at_most, c.canceller.clone())))?;
+        let texts = &KNOWLEDGE.texts;
+        let is_timed = matches!(role, SessionRole::Observer | SessionRole::Job(..));
+        let is_set = !matches!(role, SessionRole::Inspect);
+        for (is_set, texts) in [(is_set, &texts.session_settings), (is_timed, &texts.io_timing)] {
+            if is_set && !is_shared {
+                texts.all(c.version).try_for_each(|sql| c.query(sql).map(drop))?;
             }
         }
         Ok(())
@@ -307,11 +283,11 @@ impl Endpoint {
     pub(super) fn wait_briefly(&self, c: &mut Connection) -> Result<(), TargetError> {
         let (asked, own) = (c.canceller.clone(), "the server's own work: does the device of its log answer?");
         let call = asked.clone().asking(move || asked.hindrance().or_else(|| Some(waited_for(own))));
-        c.wait_with(Some(Patience::new(&self.interrupted, self.config.connect_timeout, call)))
+        c.wait_with(Some(Patience::new(&self.request.interrupted, self.config.connect_timeout, call)))
     }
 
-    /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Asks
-    /// through another session what the server does; nobody asks about the one that asks.
+    /// Ends a call of `c`: shuts its socket down, and asks the server to cancel, because a busy one does not notice that. Another
+    /// session asks what the server does; nobody asks about that one.
     fn canceller(&self, c: &mut Connection, role: SessionRole) -> Canceller {
         let (mut endpoint, pid, secret, shut) = (self.clone(), c.pid, c.secret, c.stream.shutter());
         endpoint.config.connect_timeout = endpoint.config.connect_timeout.min(HASTY);
@@ -342,38 +318,32 @@ impl Endpoint {
         let out_of_order = || refused("a SASL answer out of order");
         loop {
             let incoming = c.next()?;
-            let body = c.body(incoming);
-            let method = body.first_chunk().map_or(0, |n| u32::from_be_bytes(*n));
-            match incoming.tag {
-                b'E' => return Err(self.refused(&ServerError::parse(body), note.as_deref())),
-                // Negotiation of protocol options, of which loadline sends none.
-                b'v' => continue,
-                b'R' if matches!(method, 2 | 7 | 9) => {
-                    return Err(refused("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));
-                }
-                b'R' if !matches!(method, 0 | 3 | 5 | 10..=12) => {
-                    return Err(refused(&format!("authentication method {method}, which loadline does not support")));
-                }
-                _ => {}
-            }
-            match c.parsed(incoming)? {
-                Message::AuthenticationOk => continue,
-                Message::BackendKeyData(body) => {
-                    (c.pid, c.secret) = (body.process_id().cast_unsigned(), body.secret_key());
+            let body = c.body(incoming).to_vec();
+            // Of what asks for a password, its method.
+            let (number, rest) =
+                body.split_first_chunk().map_or((u32::MAX, &[][..]), |(n, of)| (u32::from_be_bytes(*n), of));
+            let four: [u8; 4] = rest.first_chunk().copied().unwrap_or_default();
+            match (incoming.tag, number) {
+                (b'E', _) => return Err(self.refused(&ServerError::parse(&body), note.as_deref())),
+                // Negotiation of protocol options, of which loadline sends none; the end of authentication.
+                (b'v', _) | (b'R', 0) => continue,
+                (b'K', pid) => {
+                    (c.pid, c.secret) = (pid, i32::from_be_bytes(four));
                     continue;
                 }
-                Message::ReadyForQuery(_) => return Ok(()),
-                Message::AuthenticationCleartextPassword => {
+                (b'Z', _) => return Ok(()),
+                (b'R', 3) => {
                     let password = self.password(&mut note)?;
                     c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
-                Message::AuthenticationMd5Password(body) => {
+                (b'R', 5) => {
                     let password = self.password(&mut note)?;
-                    let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), body.salt());
+                    let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), four);
                     c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
                 }
-                Message::AuthenticationSasl(body) => {
-                    let methods: Vec<&str> = body.mechanisms().collect().map_err(wrong)?;
+                (b'R', 10) => {
+                    let methods = String::from_utf8_lossy(rest);
+                    let methods: Vec<&str> = methods.split_terminator('\0').filter(|name| !name.is_empty()).collect();
                     if !methods.contains(&SCRAM_SHA_256) {
                         let methods = methods.join(", ");
                         return Err(refused(&format!("'{methods}', which loadline does not support")));
@@ -383,15 +353,21 @@ impl Endpoint {
                     c.put(|out| frontend::sasl_initial_response(SCRAM_SHA_256, exchange.message(), out))?;
                     scram = Some(exchange);
                 }
-                Message::AuthenticationSaslContinue(body) => {
+                (b'R', 11) => {
                     let exchange = scram.as_mut().ok_or_else(out_of_order)?;
-                    exchange.update(body.data()).map_err(wrong)?;
+                    exchange.update(rest).map_err(wrong)?;
                     c.put(|out| frontend::sasl_response(exchange.message(), out))?;
                 }
-                Message::AuthenticationSaslFinal(body) => {
+                (b'R', 12) => {
                     // The server proves here that it knows the password too.
-                    scram.as_mut().ok_or_else(out_of_order)?.finish(body.data()).map_err(wrong)?;
+                    scram.as_mut().ok_or_else(out_of_order)?.finish(rest).map_err(wrong)?;
                     continue;
+                }
+                (b'R', 2 | 7 | 9) => {
+                    return Err(refused("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));
+                }
+                (b'R', method) => {
+                    return Err(refused(&format!("authentication method {method}, which loadline does not support")));
                 }
                 _ => return Err(c.not_spoken("a message out of order")),
             }
@@ -413,15 +389,11 @@ impl Endpoint {
         }
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.is_none() {
-            *asked = (self.ask)(&format!("user {} at {}", config.user, config.place()));
+            *asked = (self.request.ask_password)(&format!("user {} at {}", config.user, config.place()));
         }
         asked.clone().ok_or_else(|| {
             let note = note.as_ref().map_or(String::new(), |n| format!(" ({n})"));
-            TargetError::Refused(format!(
-                "{} requires a password for user '{}' and none is given: set PGPASSWORD or add a line to ~/.pgpass{note}",
-                config.place(),
-                config.user
-            ))
+            refusal("no-password", &[("place", &config.place()), ("user", &config.user), ("note", &note)])
         })
     }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use loadline_model::{Finding, Severity};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::{KNOWLEDGE, KnownPrivilege, NEWEST};
+use super::knowledge::{KNOWLEDGE, KnownPrivilege, NEWEST, message};
 use super::server::PgInstance;
 use super::settings::PgSettings;
 use super::wire::{Connection, Values};
@@ -15,7 +15,7 @@ use crate::cloud::Cloud;
 use crate::error::{TargetError, unless_refused};
 use crate::flavour::Flavour;
 use crate::role::{GrantSql, JobLimit, Privilege, Use};
-use crate::rules::{self, Known};
+use crate::rules::{self, Known, SettingValues as _};
 use crate::storage::{free_space, in_memory};
 
 /// Redo of a fast log writer, bytes per second: `max_wal_size` is compared with it.
@@ -30,13 +30,12 @@ pub(super) fn examine(c: &mut Connection, instance: &PgInstance) -> Result<Vec<F
     Ok([judge(&settings, facts, standbys, &privileges), directories(&settings, instance.local)].concat())
 }
 
-/// Checks a standby of the first instance.
 pub(super) fn examine_standby(c: &mut Connection, instance: &PgInstance) -> Result<Vec<Finding>, TargetError> {
     let status = unless_refused(c.value("SELECT status FROM pg_stat_wal_receiver"))?;
     let state = status.clone().unwrap_or_else(|| "no receiver seen".to_owned());
     let (severity, advice) = match status.as_deref() {
-        Some("streaming") => (Severity::Ok, "a standby of the first instance: it serves jobs that only read"),
-        _ => (Severity::Warning, "it does not stream from its primary, or the role may not see it: it may be behind"),
+        Some("streaming") => (Severity::Ok, message("streams", &[])),
+        _ => (Severity::Warning, message("streams-not", &[])),
     };
     let standby = Finding::new("standby", severity, "standby", state, advice);
     Ok([vec![standby], directories(&PgSettings::read(c)?, instance.local)].concat())
@@ -69,9 +68,8 @@ pub(super) fn durable_commit(endpoint: &Endpoint) -> Result<Option<Finding>, Tar
 /// Whether the settings of a session of loadline's do not hold: `c` is one.
 pub(super) fn lost_settings(c: &mut Connection) -> Result<Option<Finding>, TargetError> {
     let held = c.value(&KNOWLEDGE.queries.text("settings-hold", &[]))?;
-    let advice = "a connection pool drops the settings of loadline's sessions, so those of the server hold (JIT, timeouts, parallel \
-                  queries): give the server's own address";
-    let finding = || Finding::new("session-settings", Severity::Refused, "session settings", "ignored", advice);
+    let advice = || message("settings-lost", &[]);
+    let finding = || Finding::new("session-settings", Severity::Refused, "session settings", "ignored", advice());
     Ok((held.as_deref() != Some("t")).then(finding))
 }
 
@@ -81,7 +79,7 @@ fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), 
     let mut facts = Facts::from([("version", c.version_text.clone()), ("newest", NEWEST.to_string())]);
     let mut say = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
     let yes = |is: bool| is.then(|| "yes".to_owned());
-    say("newer", yes(c.version.major > NEWEST));
+    say("newer", yes(c.version.is_from(&[NEWEST + 1])));
     say("flavour", flavour.map(|flavour| flavour.name.clone()));
     say("flavour_advice", flavour.and_then(Flavour::advice).map(str::to_owned));
     say("standby", yes(row.is_true(0)));
@@ -108,8 +106,8 @@ pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetErr
     let filled = |sql: &String| sql.replace("{role}", &row.text(0)).replace("{database}", &row.text(1));
     let privilege = |(at, known): (usize, &'static KnownPrivilege)| {
         let grants = known.grants.iter().map(|what| GrantSql::for_role(&filled(what), &row.text(0)));
-        let changes = known.changes.iter().map(|[change, back]| GrantSql::change(filled(change), filled(back)));
-        let mut sql: Vec<GrantSql> = grants.chain(changes).collect();
+        let change = |[change, back]: &[String; 2]| GrantSql { grant: filled(change), revoke: Some(filled(back)) };
+        let mut sql: Vec<GrantSql> = grants.chain(known.changes.iter().map(change)).collect();
         // An owner and a superuser have it without a grant.
         if row.is_true(4 + 2 * at) || row.is_true(2) && known.used != Use::Setting {
             sql.iter_mut().for_each(|sql| sql.revoke = None);
@@ -127,13 +125,11 @@ fn standbys_needed(names: &str) -> u32 {
 
 /// Judges settings and state. A pure function, so that rare states (a standby, fsync off) can be tested.
 fn judge(s: &PgSettings, mut facts: Facts, standbys: u32, privileges: &[Privilege]) -> Vec<Finding> {
-    let needed = standbys_needed(s.get("synchronous_standby_names").unwrap_or_default());
-    let wal_size = s.bytes("max_wal_size").unwrap_or(0.0);
+    let needed = standbys_needed(s.text("synchronous_standby_names").unwrap_or_default());
     facts.extend([
         ("standbys_needed", needed.to_string()),
         ("standbys_connected", standbys.to_string()),
-        ("max_wal_size_bytes", wal_size.to_string()),
-        ("max_wal_size_s", format!("{:.0}", wal_size / FAST_REDO)),
+        ("max_wal_size_s", format!("{:.0}", s.number("max_wal_size").unwrap_or(0.0) / FAST_REDO)),
     ]);
     facts.extend((standbys < needed).then(|| ("standbys_missing", "yes".to_owned())));
     facts.extend(super::settings::uncounted_syncs(s).map(|why| ("uncounted_syncs", why)));
@@ -143,7 +139,6 @@ fn judge(s: &PgSettings, mut facts: Facts, standbys: u32, privileges: &[Privileg
     out
 }
 
-/// Reports the directories of data and log, and whether they are in memory.
 fn directories(settings: &PgSettings, local: bool) -> Vec<Finding> {
     let place = |path: &Path| match local.then(|| in_memory(path)) {
         None => "elsewhere",
@@ -152,7 +147,7 @@ fn directories(settings: &PgSettings, local: bool) -> Vec<Finding> {
         Some(Some(false)) => "disk",
     };
     let mut facts = Facts::new();
-    let data = settings.get("data_directory").map(Path::new);
+    let data = settings.text("data_directory").map(Path::new);
     if let Some(data) = data {
         let log = data.join("pg_wal");
         facts.extend([("data-directory", data.display().to_string()), ("data_place", place(data).to_owned())]);
@@ -166,26 +161,16 @@ fn directories(settings: &PgSettings, local: bool) -> Vec<Finding> {
 /// Number of sessions that this instance still accepts for jobs; three are reserved for loadline itself.
 pub(super) fn free_sessions(c: &mut Connection, own_name: &str) -> Result<JobLimit, TargetError> {
     let settings = PgSettings::read(c)?;
-    let rows = c.query_with(&KNOWLEDGE.queries.text("sessions", &[]), &[own_name])?;
-    let row = rows.into_iter().next().unwrap_or_default();
-    let used = |at| row.number::<i64>(at).unwrap_or(0);
     let reserving = KNOWLEDGE.texts.reserving_settings.all(c.version);
     let reserved: Vec<(&str, i64)> =
         reserving.map(|name| (name, settings.number(name).unwrap_or(0.0) as i64)).collect();
-    let reserved_text: String = reserved.iter().map(|(name, n)| format!("{name} = {n}, ")).collect();
-    let reserved: i64 = reserved.iter().map(|(_, n)| n).sum();
-    let max = settings.number("max_connections").unwrap_or(100.0) as i64;
-    // CONNECTION LIMIT does not apply to superusers; −1 means no limit.
-    let limit = |at| row.number::<i64>(at).filter(|n| *n >= 0 && !row.is_true(6));
-    let limits = [
-        ("max_connections", Some(max), used(0), reserved, reserved_text.as_str()),
-        ("the role's CONNECTION LIMIT", limit(2), used(3), 0, ""),
-        ("the database's CONNECTION LIMIT", limit(4), used(5), 0, ""),
-    ];
-    let free = limits.into_iter().filter_map(|(what, allowed, in_use, reserved, text)| {
-        let (allowed, others): (i64, _) = (allowed?, (in_use - used(1)).max(0));
-        let because = format!("{what} = {allowed} ({text}{others} in use by others, 3 for loadline itself)");
-        Some((allowed - reserved - others - 3, because))
+    let rows = c.query_with(&KNOWLEDGE.queries.text("sessions", &[]), &[own_name])?;
+    let free = rows.iter().filter_map(|row| {
+        let reserved = if row.is_true(3) { &reserved[..] } else { &[] };
+        let said: String = reserved.iter().map(|(name, n)| format!("{name} = {n}, ")).collect();
+        let (allowed, others) = (row.number::<i64>(1)?, row.number::<i64>(2)?.max(0));
+        let because = format!("{} = {allowed} ({said}{others} in use by others, 3 for loadline itself)", row.text(0));
+        Some((allowed - others - 3 - reserved.iter().map(|(_, n)| n).sum::<i64>(), because))
     });
     let (jobs, because) = free.min_by_key(|(jobs, _)| *jobs).unwrap_or_default();
     Ok(JobLimit { jobs: Some(u32::try_from(jobs.max(0)).unwrap_or(0)), because })
@@ -201,9 +186,7 @@ mod tests {
     type Texts = BTreeMap<String, String>;
 
     fn found(settings: &Texts, facts: Facts, standbys: u32, privileges: &[Privilege], id: &str) -> Vec<Severity> {
-        let unit = |name: &str| if name == "max_wal_size" { "MB" } else { "" };
-        let settings: Vec<_> =
-            settings.iter().map(|(name, value)| (name.as_str(), value.as_str(), unit(name))).collect();
+        let settings: Vec<_> = settings.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let findings = judge(&PgSettings::from_pairs(&settings), facts, standbys, privileges);
         for f in &findings {
             assert!(f.severity == Severity::Ok || !f.advice.is_empty(), "{}: no advice", f.id);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadline_model::snapshot::counter;
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions, fill};
 use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning, TargetError};
 use crate::facts::WaitEvents;
@@ -15,7 +15,6 @@ use crate::view::{Fragments, StatisticsView};
 
 pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.toml", include_str!("../postgres.toml"));
 
-/// The file, which describes its parts.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
@@ -39,6 +38,7 @@ pub(super) struct Knowledge {
     #[serde(rename = "privilege")]
     pub(super) privileges: Vec<KnownPrivilege>,
     pub(super) notes: Routines,
+    messages: BTreeMap<String, String>,
     pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
@@ -64,7 +64,6 @@ pub(super) struct KnownPrivilege {
     #[serde(default)]
     pub(super) versions: Versions,
     pub(super) granted: String,
-    #[serde(default)]
     pub(super) without_grant: Option<String>,
     #[serde(default)]
     pub(super) grants: Vec<String>,
@@ -72,7 +71,6 @@ pub(super) struct KnownPrivilege {
     pub(super) changes: Vec<[String; 2]>,
 }
 
-/// Requirements of a statistics view beside its query.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct ViewNeeds {
@@ -81,7 +79,6 @@ pub(super) struct ViewNeeds {
     pub(super) absent: Versioned,
 }
 
-/// Where the rows of a statistics view come from.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ViewRows {
@@ -93,7 +90,6 @@ pub(super) enum ViewRows {
     Settings,
 }
 
-/// Differences by version.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Texts {
@@ -141,77 +137,67 @@ impl View {
 pub(super) const OLDEST: u32 = 14;
 pub(super) const NEWEST: u32 = 18;
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version {
-    pub(super) major: u32,
-}
-
-impl From<Version> for Release {
-    fn from(version: Version) -> Release {
-        Release { product: Product::Postgres, number: [version.major, 0, 0] }
-    }
-}
-
 /// Name of the counter with the position in the log.
 pub(super) const LSN: &str = "pg_current_wal_insert_lsn";
 
-impl Version {
-    /// Parses `15.18 (Debian 15.18-0+deb12u1)` or `18beta1`.
-    pub(super) fn parse(text: &str) -> Version {
-        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-        Version { major: digits.parse().unwrap_or(0) }
-    }
+/// The release of a version that begins `15.18 (Debian 15.18-0+deb12u1)` or `18beta1`.
+pub(super) fn release(version: &str) -> Release {
+    Release::new(Product::Postgres, version)
+}
 
-    pub(super) fn check(self, text: &str) -> Result<(), TargetError> {
-        if self.major >= OLDEST {
-            return Ok(());
-        }
-        Err(TargetError::Refused(format!(
-            "the server is PostgreSQL '{text}', which loadline does not support: it must be {OLDEST} to {NEWEST}"
-        )))
+/// Refuses a release that is too old; `version` is what the server says.
+pub(super) fn check(release: Release, version: &str) -> Result<(), TargetError> {
+    if release.is_from(&[OLDEST]) {
+        return Ok(());
     }
+    let [oldest, newest] = [OLDEST, NEWEST].map(|major| major.to_string());
+    Err(refusal("too-old", &[("version", version), ("oldest", &oldest), ("newest", &newest)]))
+}
 
-    /// The query of a snapshot of the work in `scope`, and the names of its columns. `is_on` says whether a setting is on: times that are not measured are not read, because
-    /// they would be 0. `proc_stat` adds `/proc/stat` as the last column.
-    pub(super) fn snapshot_query(
-        self,
-        scope: Scope,
-        is_on: impl Fn(&str) -> bool,
-        proc_stat: bool,
-        has_standbys: bool,
-    ) -> (String, Vec<String>) {
-        let mut names = Vec::new();
-        let (mut select, mut from) = (Vec::new(), Vec::new());
-        let views = KNOWLEDGE.views.iter().filter(|view| view.versions.has(self.into()));
-        for (i, view) in views.enumerate() {
-            for column in &view.columns {
-                let name = format!("{}.{column}", view.name);
-                if KNOWLEDGE.timed_by.get(&name).is_none_or(|setting| is_on(setting)) {
-                    select.push(match column.as_str() {
-                        STATS_RESET => format!("extract(epoch FROM v{i}.{STATS_RESET})"),
-                        column => format!("v{i}.{column}"),
-                    });
-                    names.push(name);
-                }
+/// The message of this name with `parts` for their names in braces.
+pub(super) fn message(name: &str, parts: &[(&str, &str)]) -> String {
+    fill(KNOWLEDGE.messages.get(name).map_or("", String::as_str), parts)
+}
+
+pub(super) fn refusal(name: &str, parts: &[(&str, &str)]) -> TargetError {
+    TargetError::Refused(message(name, parts))
+}
+
+/// The query of a snapshot of the work in `scope`, and the names of its columns. `is_on` says whether a setting is on: times that are
+/// not measured are not read, because they would be 0. `proc_stat` adds `/proc/stat` as the last column.
+pub(super) fn snapshot_query(
+    release: Release,
+    scope: Scope,
+    is_on: impl Fn(&str) -> bool,
+    proc_stat: bool,
+    has_standbys: bool,
+) -> (String, Vec<String>) {
+    let mut names = Vec::new();
+    let (mut select, mut from) = (Vec::new(), Vec::new());
+    let views = KNOWLEDGE.views.iter().filter(|view| view.versions.has(release));
+    for (i, view) in views.enumerate() {
+        for column in &view.columns {
+            let name = format!("{}.{column}", view.name);
+            if KNOWLEDGE.timed_by.get(&name).is_none_or(|setting| is_on(setting)) {
+                select.push(match column.as_str() {
+                    STATS_RESET => format!("extract(epoch FROM v{i}.{STATS_RESET})"),
+                    column => format!("v{i}.{column}"),
+                });
+                names.push(name);
             }
-            from.push(format!("{} v{i}", view.from(scope)));
         }
-        select.push("CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END".into());
-        names.push(LSN.into());
-        if has_standbys {
-            let slowest = |of: &str| format!("(SELECT max({of}) FROM pg_stat_replication WHERE state = 'streaming')");
-            let bytes = "greatest(pg_current_wal_lsn() - replay_lsn, 0)";
-            select.push(slowest(bytes));
-            select.push(slowest(&format!(
-                "CASE WHEN {bytes} = 0 THEN 0 ELSE extract(epoch FROM replay_lag) * 1000000000 END"
-            )));
-            names.extend([counter::REPLICA_BEHIND_BYTES, counter::REPLICA_BEHIND_NS].map(str::to_owned));
-        }
-        if proc_stat {
-            select.push("pg_read_file('/proc/stat')".into());
-        }
-        (format!("SELECT {}\nFROM {}", select.join(",\n  "), from.join(",\n  ")), names)
+        from.push(format!("{} v{i}", view.from(scope)));
     }
+    select.push("CASE WHEN NOT pg_is_in_recovery() THEN pg_current_wal_insert_lsn() - '0/0'::pg_lsn END".into());
+    names.push(LSN.into());
+    if has_standbys {
+        select.extend(["behind-bytes", "behind-ns"].map(|name| KNOWLEDGE.queries.text(name, &[])));
+        names.extend([counter::REPLICA_BEHIND_BYTES, counter::REPLICA_BEHIND_NS].map(str::to_owned));
+    }
+    if proc_stat {
+        select.push("pg_read_file('/proc/stat')".into());
+    }
+    (format!("SELECT {}\nFROM {}", select.join(",\n  "), from.join(",\n  ")), names)
 }
 
 #[cfg(test)]
@@ -220,26 +206,41 @@ mod tests {
     use crate::descriptor::BlockBytes;
 
     #[test]
-    fn versions_are_read() {
-        for (text, major) in [("15.18 (Debian 15.18-0+deb12u1)", 15), ("18beta1", 18), ("9.6.24", 9), ("", 0)] {
-            assert_eq!(Version::parse(text).major, major, "{text}");
-        }
-        let e = Version::parse("13.4").check("13.4").unwrap_err().to_string();
-        assert!(e.contains("'13.4'") && e.contains("14 to 18"), "{e}");
+    fn old_versions_are_refused() {
+        let e = |version| check(release(version), version).map_err(|e| e.to_string());
+        let old = e("13.4 (Debian 13.4-1)").unwrap_err();
+        assert!(old.contains("'13.4 (") && old.contains("14 to 18"), "{old}");
+        assert!(e("").is_err() && e("14.0").is_ok() && e("18beta1").is_ok());
         assert_eq!(crate::temp::settings::SERVERS.postgres.oldest, [OLDEST]);
+    }
+
+    #[test]
+    fn every_message_of_the_code_is_in_the_file() {
+        for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/postgres")).unwrap() {
+            let text: String = std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
+            let text: String = text.split_whitespace().collect();
+            for used in ["message(\"", "refusal(\""].iter().flat_map(|call| text.split(call).skip(1)) {
+                let name = used.split('"').next().unwrap();
+                assert!(KNOWLEDGE.messages.contains_key(name), "{name}");
+            }
+        }
     }
 
     const BLOCK: BlockBytes = BlockBytes { data: 8192.0, log: 8192.0 };
 
-    fn sources(version: Version) -> Vec<(&'static str, &'static str, f64)> {
-        Counter::sources(&KNOWLEDGE.counters, version.into(), BLOCK)
+    fn of_major(major: u32) -> Release {
+        release(&major.to_string())
+    }
+
+    fn sources(version: Release) -> Vec<(&'static str, &'static str, f64)> {
+        Counter::sources(&KNOWLEDGE.counters, version, BLOCK)
     }
 
     #[test]
     fn sql_per_version() {
         for major in 14..=18 {
-            let version = Version { major };
-            let (sql, _) = version.snapshot_query(Scope::Jobs, |_| true, true, true);
+            let version = of_major(major);
+            let (sql, _) = snapshot_query(version, Scope::Jobs, |_| true, true, true);
             let (redo, data): (Vec<_>, Vec<_>) =
                 sources(version).into_iter().partition(|(name, ..)| name.starts_with("loadline.redo_"));
             let texts = &KNOWLEDGE.texts;
@@ -272,8 +273,8 @@ mod tests {
     fn every_source_is_read_by_the_query() {
         KNOWLEDGE.checked(|file| &file.counters);
         for major in 14..=19 {
-            let version = Version { major };
-            let read = |is_on| version.snapshot_query(Scope::Jobs, |_| is_on, false, false).1;
+            let version = of_major(major);
+            let read = |is_on| snapshot_query(version, Scope::Jobs, |_| is_on, false, false).1;
             assert_eq!(KNOWLEDGE.texts.growth_is_written.at(version).is_some(), major < 16, "{major}");
             for (neutral, source, _) in sources(version) {
                 assert_ne!(neutral, counter::BUFFER_WAIT_NS, "only superusers can measure it");

@@ -1,14 +1,12 @@
-//! The role [`Levels`] of a private server with standbys, or of a user's own: synchronous_commit and synchronous_standby_names.
-//!
-//! A commit waits for standbys if both ask for it: synchronous_commit says how far (written, on disk, applied), and
-//! synchronous_standby_names for how many. <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
+//! The role [`Levels`] of a private server with standbys, or of a user's own. A commit waits as far as synchronous_commit says, for as
+//! many as synchronous_standby_names: <https://www.postgresql.org/docs/current/warm-standby.html>, `Synchronous Replication`.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::connect::SessionRole;
-use super::knowledge::KNOWLEDGE;
-use super::pair::Pair;
+use super::knowledge::{KNOWLEDGE, message};
+use super::pair::{LevelSettings, Pair};
 use super::schema::checkpoint_if_allowed;
 use super::server::Postgres;
 use super::wire::{Connection, Row, Values};
@@ -39,7 +37,7 @@ const ONCE_MISSING: Duration = Duration::from_secs(1);
 
 struct PgLevel {
     level: Level,
-    settings: [(&'static str, String); 2],
+    settings: LevelSettings,
     /// Value of sync_state of the standbys for which commits wait, and how many have it.
     state: (&'static str, usize),
 }
@@ -52,8 +50,7 @@ fn levels(standbys: &[String]) -> Vec<PgLevel> {
             let (replicas, waits_for) = (replicas as u32, waits_for as u32);
             let name = format!("{mode}{suffix}");
             let level = Level { name, alias: None, replicas, waits_for, durable, at_once: false };
-            let settings = [("synchronous_commit", mode.to_owned()), ("synchronous_standby_names", names)];
-            levels.push(PgLevel { level, settings, state });
+            levels.push(PgLevel { level, settings: [mode.to_owned(), names], state });
         };
         let listed: Vec<String> = standbys.iter().map(|name| KNOWLEDGE.dialect.quoted(name)).collect();
         let names = |how: &str, k: usize, of: usize| format!("{how} {k} ({})", listed[..of.min(all)].join(", "));
@@ -80,7 +77,7 @@ pub(super) fn known() -> Vec<Level> {
 
 impl Postgres {
     fn levelled(&self) -> Result<&Pair, TargetError> {
-        self.pair.as_ref().ok_or_else(|| TargetError::Unsupported("this target was not opened with replicas".into()))
+        self.pair.as_deref().ok_or_else(|| TargetError::Unsupported("this target was not opened with replicas".into()))
     }
 }
 
@@ -90,13 +87,12 @@ impl Levels for Postgres {
         let standbys = pair.names();
         let known = levels(&standbys);
         let wanted = find_level(&known, |known| known.level.name.as_str(), level)?;
-        let baseline = [("synchronous_commit", "on".to_owned()), ("synchronous_standby_names", String::new())];
+        let baseline = ["on".to_owned(), String::new()];
         let settings = wanted.map_or(baseline.clone(), |l| l.settings.clone());
         let primary = self.primary();
         let private = self.private_server();
         if private.is_none() && !delay.is_zero() {
-            let why = "the way to standbys of your own cannot be made longer: that is for servers that loadline makes";
-            return Err(TargetError::Usage(why.into()));
+            return Err(TargetError::Usage(message("delay", &[])));
         }
         if let Some(mut server) = private {
             server.links().iter().for_each(|link| link.set_delay(delay));
@@ -105,8 +101,7 @@ impl Levels for Postgres {
         let changed = pair.set_level(primary, settings)?;
         if changed {
             self.reload()?;
-            // The checkpointer tells commits whether there are synchronous standbys, as soon as it has read the file. It
-            // reads it before it does what it is asked for.
+            // The checkpointer tells commits whether there are synchronous standbys once it has read the file: before it makes one.
             if !primary.session(SessionRole::Admin, checkpoint_if_allowed)? {
                 std::thread::sleep(CHECKPOINTER_READS);
             }
@@ -116,8 +111,8 @@ impl Levels for Postgres {
             if pair.missing.load(Ordering::Relaxed) { ONCE_MISSING } else { PATIENCE.saturating_add(way).min(MOST) };
         let mut started_again = false;
         let waited = primary.session(SessionRole::Inspect, |c| {
-            let (end, first) = (c.number::<f64>(END)?.unwrap_or(0.0) as u64, look(c, &standbys)?);
-            wait_in_force(level, patience, &primary.interrupted, |waited| {
+            let (end, first) = (c.number(END)?.unwrap_or(0), look(c, &standbys)?);
+            wait_in_force(level, patience, &primary.request.interrupted, |waited| {
                 let found = look(c, &standbys)?;
                 let hang = hanging(&first, &found, end);
                 if pair.is_set(c)? && hang.is_empty() && is_in_force(&found, standbys.len(), wanted) {
@@ -185,10 +180,7 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
         state: format!("{}, {}", row.text(1), row.text(2)),
         behind_bytes: row.number::<f64>(3).map(|n| n.max(0.0) as u64),
         behind_s: row.number(4),
-        acknowledged: row
-            .number(5)
-            .zip(row.number(6))
-            .map(|(flushed, applied): (f64, f64)| [flushed as u64, applied as u64]),
+        acknowledged: row.number(5).zip(row.number(6)).map(<[u64; 2]>::from),
     };
     let rows = c.query(&KNOWLEDGE.queries.text("standbys", &[]))?;
     Ok(rows.iter().map(replica).filter(|r| names.contains(&r.name)).collect())
@@ -197,6 +189,8 @@ fn look(c: &mut Connection, names: &[String]) -> Result<Vec<Replica>, TargetErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
+    use crate::postgres::pair::CHANGED;
 
     fn levels_of(n: usize) -> Vec<PgLevel> {
         levels(&(1..=n).map(|i| format!("standby{i}")).collect::<Vec<_>>())
@@ -207,7 +201,8 @@ mod tests {
         let mut text = String::new();
         for (n, level) in (1..=3).flat_map(|n| levels_of(n).into_iter().map(move |level| (n, level))) {
             let Level { name, replicas, waits_for, .. } = level.level;
-            text += &format!("{n} {name}: {replicas} replicas, waits for {waits_for}, {:?}\n", level.settings);
+            let settings: Vec<_> = CHANGED.into_iter().zip(level.settings).collect();
+            text += &format!("{n} {name}: {replicas} replicas, waits for {waits_for}, {settings:?}\n");
         }
         insta::assert_snapshot!("levels", text);
     }
@@ -227,20 +222,11 @@ mod tests {
     #[test]
     fn a_level_is_in_force_when_its_standbys_are_synchronous() {
         let levels = levels_of(2);
-        for (states, level, want) in [
-            (&["async", "async"][..], None, true),
-            (&["sync", "async"], None, false),
-            // One is away.
-            (&["async"], None, false),
-            (&["sync", "async"], Some("on"), true),
-            (&["sync", "potential"], Some("on:first-2"), false),
-            (&["sync", "async"], Some("on:any-1"), false),
-            (&["quorum", "quorum"], Some("on:any-1"), true),
-        ] {
-            let replica = |s: &&str| Replica { state: format!("streaming, {s}"), ..Replica::default() };
+        for (states, level, want) in cases::<(Vec<String>, String, bool)>("postgres-levels-in-force") {
+            let replica = |s: &String| Replica { state: format!("streaming, {s}"), ..Replica::default() };
             let found: Vec<_> = states.iter().map(replica).collect();
-            let of = level.map(|name| levels.iter().find(|l| l.level.name == name).unwrap());
-            assert_eq!(is_in_force(&found, 2, of), want, "{states:?} {level:?}");
+            let of = levels.iter().find(|l| l.level.name == level);
+            assert_eq!((is_in_force(&found, 2, of), of.is_none()), (want, level.is_empty()), "{states:?} {level}");
         }
     }
 }

@@ -9,10 +9,8 @@ mod connect;
 mod doctor;
 mod knowledge;
 mod levels;
-mod loading;
 mod observer;
 mod pair;
-mod parallel;
 mod procedure;
 mod protocol;
 mod roles;
@@ -29,7 +27,7 @@ use std::sync::{Arc, Mutex};
 
 use loadline_model::Driver;
 
-use knowledge::{KNOWLEDGE, NEWEST, Version};
+use knowledge::{KNOWLEDGE, NEWEST, release};
 use server::Postgres;
 use temp::TempServer;
 
@@ -95,7 +93,7 @@ fn render(work: &Work, kind: &dyn TargetKind) -> Vec<Rendered> {
     }
     out.extend(render::statements(work, dialect, ""));
     if kind.capabilities().refusal_for_good(Driver::Database, &work.workload.needs).is_none() {
-        let procedure = procedure::create(work, Version { major: NEWEST });
+        let procedure = procedure::create(work, release(&NEWEST.to_string()));
         out.push(Rendered::new("procedure", procedure).by(Driver::Database));
     }
     out.extend(render::queries(work, dialect, ""));

@@ -7,7 +7,7 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitSample, counter};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::{KNOWLEDGE, LSN};
+use super::knowledge::{KNOWLEDGE, LSN, snapshot_query};
 use super::server::{PgInstance, Postgres};
 use super::settings::{CounterGaps, PgSettings};
 use super::sql::own;
@@ -16,19 +16,7 @@ use crate::descriptor::{BlockBytes, Counter};
 use crate::error::TargetError;
 use crate::other_sessions::{OtherSessions, SessionTask, Sessions};
 use crate::role::{Observer, Scope, SessionTasks};
-
-/// The query that samples the waits in `scope`. A session that is idle in a transaction may block others.
-fn waits(scope: Scope) -> String {
-    let (name, jobs, idle) = match scope {
-        Scope::Jobs => ("waits-of-jobs", KNOWLEDGE.queries.text("jobs-of-prefix", &[]), "'Client:idle'"),
-        Scope::All => (
-            "waits-of-all",
-            "NULL".to_owned(),
-            "CASE WHEN starts_with(a.state, 'idle in ') THEN 'Client:' || a.state ELSE 'Client:idle' END",
-        ),
-    };
-    KNOWLEDGE.queries.text(name, &[("idle", idle), ("jobs", &jobs)])
-}
+use crate::rules::SettingValues as _;
 
 const COMMANDS: &[&str] = &["postgres"];
 
@@ -36,7 +24,6 @@ fn is_of_log(name: &str) -> bool {
     ["pg_stat_wal.", "pg_stat_io.wal_", "loadline.redo_", "loadline.log_"].iter().any(|begin| name.starts_with(begin))
 }
 
-/// The observer's session with one instance.
 struct ObserverSession {
     connection: Connection,
     names: Vec<String>,
@@ -77,12 +64,13 @@ impl ObserverSession {
         }
         let settings = PgSettings::read(&mut connection)?;
         let (query, names) =
-            version.snapshot_query(scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
+            snapshot_query(version, scope, |name| settings.is_on(name), gaps.reads_proc_stat, has_standbys);
         let flush = KNOWLEDGE.texts.flush.at(version).unwrap_or("SELECT 1");
-        let (waits, others) = (waits(scope), KNOWLEDGE.queries.text("others", &[]));
+        let waits = if scope == Scope::Jobs { "waits-of-jobs" } else { "waits-of-all" };
+        let [waits, others] = [waits, "others"].map(|name| KNOWLEDGE.queries.text(name, &[]));
         let statements = [("f", flush), ("q", &query), ("w", &waits), ("o", &others)];
         let own = statements.map(|(name, sql)| (name, own(sql)));
-        connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..])))?;
+        connection.prepare(&own.each_ref().map(|(name, sql)| (*name, sql.as_str(), &[][..]))).map_err(|(_, e)| e)?;
         let size = |name| settings.number(name).unwrap_or(8192.0);
         Ok(ObserverSession {
             connection,
@@ -91,7 +79,7 @@ impl ObserverSession {
             counts_syncs: gaps.redo_syncs.is_none(),
             reads_proc_stat: gaps.reads_proc_stat,
             standby,
-            log_file: settings.bytes("wal_segment_size").unwrap_or(16_777_216.0),
+            log_file: settings.number("wal_segment_size").unwrap_or(16_777_216.0),
             others: OtherSessions::new(COMMANDS),
         })
     }
@@ -132,7 +120,7 @@ impl ObserverSession {
         if self.reads_proc_stat {
             snapshot.proc_stat = values.next().flatten();
         }
-        Counter::fill(&KNOWLEDGE.counters, c.version.into(), self.block, &mut here);
+        Counter::fill(&KNOWLEDGE.counters, c.version, self.block, &mut here);
         if !self.counts_syncs {
             here.retain(|name, _| ![counter::REDO_SYNCS, counter::REDO_SYNC_NS].contains(&name.as_str()));
         }

@@ -1,6 +1,5 @@
-//! A primary with standbys, whose levels of replication a run changes by ALTER SYSTEM: what is asked of a user's own before anything
-//! is changed, and the change. What the settings were is kept in loadline's schema until they are put back, so that a killed run can be
-//! made good.
+//! A primary with standbys, whose levels of replication a run changes by ALTER SYSTEM. What a user's settings were is kept in
+//! loadline's schema until they are put back, so that a killed run can be made good.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use loadline_model::{Finding, Severity};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, message, refusal};
 use super::schema;
 use super::sql::{SCHEMA, literal};
 use super::standbys::Identity;
@@ -24,7 +23,8 @@ pub(super) const CHANGED: [&str; 2] = ["synchronous_commit", "synchronous_standb
 /// The table of what they were; `value` is NULL if ALTER SYSTEM had not set it.
 const TABLE: &str = "changed_settings";
 
-pub(super) type LevelSettings = [(&'static str, String); 2];
+/// Values of [`CHANGED`].
+pub(super) type LevelSettings = [String; 2];
 
 /// A standby that commits can wait for.
 pub(super) struct PairStandby {
@@ -44,7 +44,6 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The standbys of a private server.
     pub(super) fn private(server: &TempServer) -> Result<Pair, TargetError> {
         let standbys = server.further.iter();
         let standbys = standbys.map(|s| Ok(PairStandby { endpoint: server.endpoint_of(s)?, name: s.name.clone() }));
@@ -74,9 +73,7 @@ impl Pair {
             let identity = Identity::read(&mut s, &endpoint, false)?;
             identity.check_standby(&endpoint, of, primary)?;
             if !identity.standby {
-                return Err(TargetError::Refused(format!(
-                    "'{shown}' is no standby (it is not in recovery): give the primary with --target and its standbys with --standby"
-                )));
+                return Err(refusal("no-standby", &[("standby", &shown)]));
             }
             if known.contains(&identity) {
                 return Err(TargetError::Usage(format!("the standby '{shown}' is given twice: keep one")));
@@ -96,8 +93,7 @@ impl Pair {
         self.standbys.iter().map(|s| s.name.clone()).collect()
     }
 
-    /// Sets these settings, after what they were is kept in loadline's schema of a user's server. `true`: it still has to read its
-    /// configuration.
+    /// Sets these settings, after what they were is kept. `true`: the server still has to read its configuration.
     pub(super) fn set_level(&self, primary: &Endpoint, level: LevelSettings) -> Result<bool, TargetError> {
         let mut last = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref() == Some(&level) {
@@ -109,7 +105,7 @@ impl Pair {
             check_sources(&before)?;
             primary.session(SessionRole::Admin, |c| keep(c, &before))?;
         }
-        let mut settings = level.iter();
+        let mut settings = CHANGED.iter().zip(&level);
         primary.session(SessionRole::Admin, |c| settings.try_for_each(|(name, to)| alter(c, name, Some(to))))?;
         *last = Some(level);
         Ok(true)
@@ -119,52 +115,41 @@ impl Pair {
     pub(super) fn is_set(&self, c: &mut Connection) -> Result<bool, TargetError> {
         let last = self.level.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let present = present(c)?;
-        let has = |(name, value): &(&str, String)| present.iter().any(|p| p.name == *name && p.value == *value);
-        Ok(last.is_some_and(|level| level.iter().all(has)))
+        let has = |(name, value): (&&str, &String)| present.iter().any(|p| p.name == *name && p.value == *value);
+        Ok(last.is_some_and(|level| CHANGED.iter().zip(&level).all(has)))
     }
 }
 
 /// Coming changes of a run: the settings with their values now, before anything starts.
 pub(super) fn findings(c: &mut Connection) -> Result<Vec<Finding>, TargetError> {
-    let advice = "levels change it by ALTER SYSTEM, for all sessions of the server, while the run lasts; it is put back at the end, \
-                  and by `loadline clean` if the run is killed";
-    Ok(present(c)?.iter().map(|p| Finding::new("levels", Severity::Warning, p.name, p.shown(), advice)).collect())
+    let finding = |p: &Present| Finding::new("levels", Severity::Warning, p.name, p.shown(), message("changed", &[]));
+    Ok(present(c)?.iter().map(finding).collect())
 }
 
 /// The application name of the session at the primary (`c`) that the standby of `s` receives from.
 fn session_name(c: &mut Connection, s: &mut Connection, shown: &str) -> Result<String, TargetError> {
-    let refused = |why: &str| Err(TargetError::Refused(format!("the standby '{shown}' {why}")));
     let receivers = s.query(&KNOWLEDGE.queries.text("receiver", &[]))?;
-    let Some(receiver) = receivers.first() else {
-        return refused("receives nothing: it is not connected to a primary. See its primary_conninfo and its log");
-    };
+    let Some(receiver) = receivers.first() else { return Err(refusal("receives-nothing", &[("standby", shown)])) };
     let sessions = c.query(&KNOWLEDGE.queries.text("senders", &[]))?;
     if sessions.iter().chain([receiver]).any(|row| row.value(0).is_none()) {
-        return refused(
-            "cannot be found among the primary's sessions, because the role may not see them: GRANT pg_monitor to it",
-        );
+        return Err(refusal("sees-no-senders", &[("standby", shown)]));
     }
     let of_slot = |slot| sessions.iter().find(|row| row.value(1) == Some(slot))?.value(0);
     let Some(name) = receiver.value(1).map_or(receiver.value(0), of_slot) else {
-        return refused("is not connected to the URL's server itself: give standbys that receive from it");
+        return Err(refusal("other-primary", &[("standby", shown)]));
     };
-    match sessions.iter().filter(|row| row.text(0).eq_ignore_ascii_case(name)).count() {
-        0 => refused(&format!(
-            "is not connected to the URL's server itself, which has no replication session '{name}': give standbys that receive from it"
-        )),
+    let number = sessions.iter().filter(|row| row.text(0).eq_ignore_ascii_case(name)).count();
+    let parts = [("standby", shown), ("name", name), ("number", &number.to_string())];
+    match number {
+        0 => Err(refusal("no-such-sender", &parts)),
         1 if !["", "*"].contains(&name) => Ok(name.to_owned()),
-        n => refused(&format!(
-            "cannot be named in synchronous_standby_names, because {n} replication sessions have the application name '{name}': set \
-             application_name in its primary_conninfo to a name of its own"
-        )),
+        _ => Err(refusal("no-name-of-its-own", &parts)),
     }
 }
 
 fn check_role(c: &mut Connection) -> Result<(), TargetError> {
     if c.value("SELECT current_setting('allow_alter_system', true)")?.as_deref() == Some("off") {
-        return Err(TargetError::Refused(
-            "the server does not allow ALTER SYSTEM, by which levels are changed: set allow_alter_system = on".into(),
-        ));
+        return Err(refusal("no-alter-system", &[]));
     }
     let row = c.row(KNOWLEDGE.texts.may_alter.at(c.version).unwrap_or_default())?;
     if row.is_true(0) {
@@ -172,10 +157,7 @@ fn check_role(c: &mut Connection) -> Result<(), TargetError> {
     }
     let role = row.text(1);
     let grants = KNOWLEDGE.texts.alter_privilege.at(c.version).unwrap_or_default().replace("{role}", &role);
-    Err(TargetError::Refused(format!(
-        "the role {role} may not change {}, which levels do by ALTER SYSTEM: give a superuser, {grants}",
-        CHANGED.join(" and ")
-    )))
+    Err(refusal("may-not-alter", &[("role", &role), ("settings", &CHANGED.join(" and ")), ("grants", &grants)]))
 }
 
 /// A setting as the sessions of the jobs have it.
@@ -244,13 +226,9 @@ pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
     for row in &kept {
         let (found, value) = (row.value(0), row.value(1));
         let Some(name) = CHANGED.into_iter().find(|name| found == Some(name)) else { continue };
-        let done = alter(c, name, value);
-        done.map_err(|e| match e {
-            TargetError::Server(e) => TargetError::Refused(format!(
-                "the setting {name}, which levels of replication changed, cannot be put back to {}: {e}. Run loadline clean with a role \
-                 that may ALTER SYSTEM",
-                value.map_or("what it was without ALTER SYSTEM".to_owned(), literal)
-            )),
+        let to = value.map_or("what it was without ALTER SYSTEM".to_owned(), literal);
+        alter(c, name, value).map_err(|e| match e {
+            TargetError::Server(e) => refusal("put-back", &[("name", name), ("value", &to), ("error", &e.text)]),
             e => e,
         })?;
         let to = value.map_or("reset".to_owned(), |value| format!("put back to {}", literal(value)));
@@ -265,18 +243,10 @@ pub(super) fn put_back(c: &mut Connection) -> Result<Vec<String>, TargetError> {
 fn check_sources(present: &[Present]) -> Result<(), TargetError> {
     for p in present {
         if !["default", "configuration file"].contains(&p.source.as_str()) {
-            return Err(TargetError::Refused(format!(
-                "{} = {}: ALTER SYSTEM, by which levels are changed, does not override this source. Take it away there (the server's \
-                 command line, ALTER ROLE … SET, ALTER DATABASE … SET, options in the URL)",
-                p.name,
-                p.shown()
-            )));
+            return Err(refusal("other-source", &[("name", p.name), ("value", &p.shown())]));
         }
         if p.by_alter_system.is_none() {
-            return Err(TargetError::Refused(format!(
-                "the role may not see which file sets {}, so it could not be put back as it was: GRANT pg_monitor to it",
-                p.name
-            )));
+            return Err(refusal("unseen-source", &[("name", p.name)]));
         }
     }
     Ok(())

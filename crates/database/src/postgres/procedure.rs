@@ -2,16 +2,16 @@
 //! slice.
 //!
 //! PL/pgSQL initialises every expression again in each transaction, at about 0.5 µs each. So the loop only stores two
-//! timestamps per transaction, in arrays that are changed in place; loadline evaluates them. (With sums and histograms
-//! in the loop, 20 expressions took 10 µs of each transaction.) A transaction starts when the one before it ends.
+//! timestamps per transaction, in arrays that are changed in place. A transaction starts when the one before it ends.
 
 use std::sync::Arc;
 
 use loadline_workload::{Arg, Commit, JobStart, Kernel, Pool};
 
-use super::knowledge::{KNOWLEDGE, Version};
+use super::knowledge::{KNOWLEDGE, message};
 use super::protocol::{self, BYTEA, INT8, TIMESTAMPTZ};
 use super::wire::Connection;
+use crate::descriptor::Release;
 use crate::error::TargetError;
 use crate::names::own;
 use crate::procedure::{self, Body, arguments};
@@ -19,31 +19,21 @@ use crate::role::{Canceller, DatabaseSession, Slice};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
 
-/// The server's clock: in binary form µs since 2000.
-const CLOCK: &str = "clock_timestamp()";
-
 /// Types of the parameters `$1` … `$6` of [`call`].
 const CALL_TYPES: [u32; 6] = [INT8, INT8, INT8, BYTEA, TIMESTAMPTZ, INT8];
-
-/// Results of a call after the next sequence number: the start of the first transaction, and arrays with the commit start and
-/// the end of each.
-const RESULTS: [&str; 3] = ["r_start timestamptz", "r_commit timestamptz[]", "r_end timestamptz[]"];
 
 pub(super) fn name(work: &Work) -> String {
     KNOWLEDGE.dialect.full_name(&own(&work.workload, "run"))
 }
 
-/// The statement that runs a slice. Parameters: the job's start values (first key, first new key, first draw), pool, end
-/// time, next sequence number.
+/// The statement that runs a slice. Parameters: first key, first new key, first draw, pool, end time, next sequence number. Results: the
+/// next sequence number, the start of the first transaction, and arrays with the commit start and the end of each.
 fn call(work: &Work) -> String {
-    let nulls = vec!["NULL"; RESULTS.len()].join(", ");
-    format!("CALL {}($1, $2, $3, $4, $5, $6, {nulls})", name(work))
+    format!("CALL {}($1, $2, $3, $4, $5, $6, NULL, NULL, NULL)", name(work))
 }
 
-/// The statements that create the procedure.
-pub(super) fn create(work: &Work, version: Version) -> String {
+pub(super) fn create(work: &Work, version: Release) -> String {
     let name = name(work);
-    let results = RESULTS.map(|r| format!("  INOUT {r}")).join(",\n");
     let Body { declarations: declare, text: body, counted, .. } = procedure::body(work, &KNOWLEDGE.dialect, 2);
     let next = if counted { "cardinality(r_end) + 1" } else { "1" };
     let commit = match work.program.commit {
@@ -51,13 +41,9 @@ pub(super) fn create(work: &Work, version: Version) -> String {
         Commit::Nowait => "COMMIT; -- the session has synchronous_commit = off",
     };
     let flush = KNOWLEDGE.texts.flush_in_procedure.at(version).map_or(String::new(), |sql| format!("  {sql}\n"));
-    let create = [("name", name.as_str()), ("results", &results), ("declare", &declare)];
-    let create = KNOWLEDGE.routines.text(
-        "run",
-        // The user's statements last: nothing is put into them.
-        &[&create[..], &[("clock", CLOCK), ("commit", commit), ("next", next), ("flush", &flush), ("body", &body)]]
-            .concat(),
-    );
+    let parts = [("name", name.as_str()), ("declare", &declare), ("commit", commit), ("next", next), ("flush", &flush)];
+    // The user's statements last: nothing is put into them.
+    let create = KNOWLEDGE.routines.text("run", &[&parts[..], &[("body", &body)]].concat());
     let fibonacci = work.program.computes(Kernel::Fibonacci);
     let object = KNOWLEDGE.dialect.full_name("fibonacci");
     let routine = fibonacci.then(|| KNOWLEDGE.routines.text("fibonacci", &[("fibonacci-name", &object)]));
@@ -67,13 +53,10 @@ pub(super) fn create(work: &Work, version: Version) -> String {
 /// Setting in which [`overhead`] returns its result.
 pub(super) const OVERHEAD: &str = "loadline.overhead_ns";
 
-/// A block that runs the procedure's loop without statements `iterations` times and stores the time of an iteration
-/// without its (empty) commit, in ns, in the setting [`OVERHEAD`]. The commit is needed because PL/pgSQL initialises the
-/// loop's expressions again after each.
+/// A block that runs the procedure's loop without statements `iterations` times and stores the time of an iteration without its commit,
+/// ns, in the setting [`OVERHEAD`]. PL/pgSQL initialises the loop's expressions again after each commit.
 pub(super) fn overhead(iterations: u32) -> String {
-    KNOWLEDGE
-        .routines
-        .text("overhead", &[("clock", CLOCK), ("setting", OVERHEAD), ("iterations", &iterations.to_string())])
+    KNOWLEDGE.routines.text("overhead", &[("setting", OVERHEAD), ("iterations", &iterations.to_string())])
 }
 
 pub(super) struct PgDatabaseSession {
@@ -86,8 +69,8 @@ pub(super) struct PgDatabaseSession {
 
 impl PgDatabaseSession {
     pub(super) fn open(mut connection: Connection, work: &Work, job: u32) -> Result<PgDatabaseSession, TargetError> {
-        let (call, clock) = (call(work), format!("SELECT {CLOCK}"));
-        connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])])?;
+        let (call, clock) = (call(work), KNOWLEDGE.routines.text("ask", &[]));
+        connection.prepare(&[("call", &call, &CALL_TYPES), ("clock", &clock, &[])]).map_err(|(_, e)| e)?;
         let clock = ServerClock::measure(&mut || ask(&mut connection), 8)?;
         connection.publish()?;
         connection.wait_with(None)?;
@@ -103,13 +86,11 @@ impl DatabaseSession for PgDatabaseSession {
         let until_us = self.clock.server_us(until_ns);
         let values = arguments(&self.start, &self.pool, until_us, self.next);
         // The transaction that ends the CALL, after the last COMMIT, counts as loadline's own.
-        let row = call_own(connection, "call", values.into_iter(), SliceRow::parse)?;
+        let row = call_own(connection, "call", values.into_iter(), parse)?;
         self.connection.book();
-        let row = row.ok_or_else(|| {
-            TargetError::Statement("the procedure returned a row that cannot be parsed: run `loadline clean`".into())
-        })?;
-        self.next = row.next;
-        self.clock.slice(row.moments())
+        let (next, moments) = row.ok_or_else(|| TargetError::Statement(message("no-moments", &[])))?;
+        self.next = next;
+        self.clock.slice(&moments)
     }
 
     fn canceller(&self) -> Canceller {
@@ -117,29 +98,19 @@ impl DatabaseSession for PgDatabaseSession {
     }
 }
 
-/// The result of the procedure: start of the first transaction, commit start and end of each, µs since 2000.
-pub(super) struct SliceRow {
-    next: i64,
-    start: i64,
-    commit: Vec<i64>,
-    end: Vec<i64>,
-}
-
-impl SliceRow {
-    pub(super) fn parse(body: &[u8]) -> Option<SliceRow> {
-        let mut columns = protocol::columns(body);
-        let mut number = || columns.next()??.try_into().ok().map(i64::from_be_bytes);
-        let (next, start) = (number()?, number()?);
-        let mut moments = || protocol::timestamps(columns.next()??);
-        let row = SliceRow { next, start, commit: moments()?, end: moments()? };
-        (!row.end.is_empty() && row.commit.len() == row.end.len()).then_some(row)
+/// Parses the result of the procedure: the next sequence number, and the moments of each transaction, µs since 2000. A transaction
+/// starts when the one before it ends.
+pub(super) fn parse(body: &[u8]) -> Option<(i64, Vec<Moments>)> {
+    let mut columns = protocol::columns(body);
+    let mut number = || columns.next()??.try_into().ok().map(i64::from_be_bytes);
+    let (next, mut start) = (number()?, number()?);
+    let mut moments = || protocol::timestamps(columns.next()??);
+    let (commits, ends) = (moments()?, moments()?);
+    if ends.is_empty() || commits.len() != ends.len() {
+        return None;
     }
-
-    /// Start, commit start and end of each transaction, which starts when the one before it ends.
-    fn moments(&self) -> impl ExactSizeIterator<Item = Moments> {
-        let mut start = self.start;
-        self.commit.iter().zip(&self.end).map(move |(c, e)| [std::mem::replace(&mut start, *e), *c, *e])
-    }
+    let all = commits.into_iter().zip(ends);
+    Some((next, all.map(|(commit, end)| [std::mem::replace(&mut start, end), commit, end]).collect()))
 }
 
 fn ask(connection: &mut Connection) -> Result<Option<i64>, TargetError> {

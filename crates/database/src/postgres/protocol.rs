@@ -67,7 +67,6 @@ impl ServerError {
         }
     }
 
-    /// For an error that leaves the session usable.
     pub(super) fn refusal(&self) -> Refusal {
         Refusal { cause: KNOWLEDGE.causes.cause(&self.code), code: self.code.clone(), text: self.to_string() }
     }
@@ -171,7 +170,7 @@ mod tests {
             let _ = names(&bytes);
             let _ = columns(&bytes).map(|c| c.map(<[u8]>::len)).collect::<Vec<_>>();
             let _ = timestamps(&bytes);
-            let _ = crate::postgres::procedure::SliceRow::parse(&bytes);
+            let _ = crate::postgres::procedure::parse(&bytes);
         }
     }
 }

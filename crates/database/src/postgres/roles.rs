@@ -2,19 +2,19 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Capabilities, Capability, Column, Driver, Finding, Severity, column};
 
 use super::client::PgClientSession;
-use super::connect::SessionRole;
-use super::knowledge::KNOWLEDGE;
+use super::connect::{Endpoint, SessionRole};
+use super::knowledge::{KNOWLEDGE, refusal};
 use super::observer::PgObserver;
 use super::pair::PairStandby;
 use super::procedure::PgDatabaseSession;
-use super::server::{PgInstance, Postgres};
+use super::server::{PgInstance, Postgres, read_only};
 use super::settings::PgSettings;
 use super::standbys::Identity;
 use super::wire::{Connection, Values};
@@ -25,11 +25,13 @@ use crate::dialect::Dialect;
 use crate::error::TargetError;
 use crate::facts::Facts;
 use crate::kind::TargetKind as _;
+use crate::parallel::queries;
 use crate::request::{OpenRequest, Way};
 use crate::role::{
     BlockCache, ClientDriver, ClientSession, DatabaseDriver, DatabaseSession, Doctor, JobLimit, LogSpace, Observation,
-    Observer, Privilege, RunLock, Scope, median_of_three,
+    Observer, ParallelQueries, ParallelWorkers, Privilege, RunLock, Scope, WorkerLimit, median_of_three,
 };
+use crate::rules::SettingValues as _;
 use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
@@ -42,7 +44,7 @@ impl Target for Postgres {
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let settings = self.primary().session(SessionRole::Inspect, PgSettings::read)?;
         let local = self.nodes.instances.iter().all(|i| i.local);
-        let data_dir = settings.get("data_directory").map(str::to_owned);
+        let data_dir = settings.text("data_directory").map(str::to_owned);
         let log_dir = data_dir.as_ref().map(|dir| {
             let dir = Path::new(dir).join("pg_wal");
             // The log is often a link to another device.
@@ -72,7 +74,7 @@ impl Target for Postgres {
             memory_bytes,
             kind: self.kind.into(),
             product: "PostgreSQL".into(),
-            version: self.version_text.clone(),
+            version: self.first().version_text.clone(),
             url: self.url.clone(),
             nodes: self.facts.nodes,
             local,
@@ -127,11 +129,11 @@ impl LoadsTables for Postgres {
     }
 
     fn settled(&self) -> Result<Option<String>, TargetError> {
-        let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
+        let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.first().version).unwrap_or_default();
         let said = self.at_primary(|c| {
             // With levels, `freshen` has made the checkpoint.
             let made = if self.pair.is_some() {
-                c.row(KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default())?.is_true(0)
+                c.row(KNOWLEDGE.texts.may_checkpoint.at(self.first().version).unwrap_or_default())?.is_true(0)
             } else {
                 schema::checkpoint_if_allowed(c)?
             };
@@ -214,12 +216,12 @@ impl Doctor for Postgres {
     }
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
-        let may = KNOWLEDGE.texts.may_checkpoint.at(self.version).unwrap_or_default();
+        let may = KNOWLEDGE.texts.may_checkpoint.at(self.first().version).unwrap_or_default();
         let language = "SELECT FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')";
         let language = sql::own(&format!("SELECT EXISTS ({language})"));
         let (mut missing, mut missing_drivers) = (Vec::new(), Vec::new());
         if !self.at_primary(|c| c.row(may))?.is_true(0) {
-            let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.version).unwrap_or_default();
+            let privilege = KNOWLEDGE.texts.checkpoint_privilege.at(self.first().version).unwrap_or_default();
             let why = format!("the role is not {privilege}");
             missing.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, why.clone())));
         }
@@ -231,21 +233,11 @@ impl Doctor for Postgres {
     }
 
     fn job_limit(&self) -> Result<JobLimit, TargetError> {
-        // Jobs are spread evenly over the nodes: an instance gets the share of its nodes.
-        let nodes = self.facts.nodes;
-        let limit = |instance: &PgInstance| {
-            let mut limit =
-                instance.endpoint.session(SessionRole::Admin, |c| doctor::free_sessions(c, &instance.endpoint.name))?;
-            // A run may use fewer nodes than there are, but only those before the standbys do all of its work alone.
-            if nodes > instance.nodes && self.facts.read_only_nodes == 0 {
-                limit.jobs = limit.jobs.map(|jobs| jobs.saturating_mul(nodes) / instance.nodes.max(1));
-                limit.because = format!("{} on {}", limit.because, instance.endpoint.config.place());
-            }
-            Ok(limit)
-        };
-        let limits = self.nodes.instances.iter().map(limit).collect::<Result<Vec<_>, TargetError>>()?;
-        let tightest = limits.into_iter().min_by_key(|limit| limit.jobs);
-        tightest.ok_or_else(|| TargetError::Usage("the target has no node".into()))
+        // A run may use fewer nodes than there are, but only those before the standbys do all of its work alone.
+        self.nodes.job_limit(self.facts.read_only_nodes == 0, |PgInstance { endpoint, .. }| {
+            let limit = endpoint.session(SessionRole::Admin, |c| doctor::free_sessions(c, &endpoint.name))?;
+            Ok((limit, endpoint.config.place()))
+        })
     }
 }
 
@@ -261,7 +253,7 @@ impl ClientDriver for Postgres {
         let Some(via) = self.via() else { return Ok(()) };
         let of_jobs = KNOWLEDGE.queries.text("processes", &[]);
         let pooled = self.at_primary(|c| Ok(c.query_with(&of_jobs, &[&via.job_prefix()])?.len()))?;
-        let flush = KNOWLEDGE.texts.flush.at(self.version);
+        let flush = KNOWLEDGE.texts.flush.at(self.first().version);
         let begin = format!("BEGIN; {}", sql::own(flush.unwrap_or("SELECT 1")));
         let mut open = Vec::new();
         for _ in 0..pooled {
@@ -304,17 +296,17 @@ impl Observation for Postgres {
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
         let mut absent = super::Kind.facts().uncounted("");
         for (columns, why) in [
-            (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.version)),
+            (&[column::REDO_BLOCKS_PER_S][..], KNOWLEDGE.texts.no_redo_blocks.at(self.first().version)),
             (&[column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC], self.gaps.redo_syncs.as_deref()),
-            (&[column::READ_TIME_US_MEAN, column::READ_WAIT_PCT], self.gaps.read_times),
-            (&[column::REDO_WRITE_TIME_US, column::REDO_SYNC_TIME_US], self.gaps.log_times),
+            (&[column::READ_TIME_US_MEAN, column::READ_WAIT_PCT], self.gaps.read_times.as_deref()),
+            (&[column::REDO_WRITE_TIME_US, column::REDO_SYNC_TIME_US], self.gaps.log_times.as_deref()),
             (&column::CPU_SHARES, self.gaps.proc_stat.as_deref()),
         ] {
             absent.extend(columns.iter().filter_map(|column| Some((*column, why?.to_owned()))));
         }
         if !self.nodes.instances.iter().all(|i| i.local) {
             let without = "and PostgreSQL does not show its devices";
-            absent.extend(absent_devices(self.cloud, without));
+            absent.extend(absent_devices(self.first().settings.cloud(), without));
         }
         absent
     }
@@ -367,31 +359,28 @@ impl Ways for Postgres {
         let Way::Via(url) = &request.way else { return Ok(None) };
         let mut endpoint = self.primary().via(url, request)?;
         let listening = endpoint.config.address.listening();
-        let (here, private) = (&self.nodes.instances[0], self.server.is_some());
+        let (here, private) = (self.first(), self.server.is_some());
         let mut c = endpoint.connect(SessionRole::Inspect)?;
         let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
         let read = |c: &mut Connection| c.row("SELECT current_user, current_database(), pg_backend_pid()::text");
         let (there, direct) = (read(&mut c)?, self.at_primary(read)?);
         // What a role may see of the server's identity depends on the role.
         let is_same_role = there.text(0) == direct.text(0);
+        let urls = [("via", via.as_str()), ("url", &at)];
         if is_same_role && Identity::read(&mut c, &here.endpoint, private)? != here.identity {
-            return Err(TargetError::Refused(format!(
-                "'{via}' leads to another server than '{at}': give the target that the proxy or pooler leads to"
-            )));
+            return Err(refusal("via-another-server", &urls));
         }
         if !is_same_role || there.text(1) != direct.text(1) {
             let [there, direct] =
                 [&there, &direct].map(|of| format!("the database '{}' as the role '{}'", of.text(1), of.text(0)));
-            return Err(TargetError::Refused(format!(
-                "'{via}' leads to {there}, and '{at}' to {direct}, with rights and settings of its own: give both the same"
-            )));
+            return Err(refusal("via-another-role", &[&urls[..], &[("there", &there), ("direct", &direct)]].concat()));
         }
         // A pooler makes up its sessions; what only passes them on shows the server's.
         if there.text(2) == c.pid.to_string() {
             endpoint.logs_in = true;
             c.own_commits += 1;
         }
-        let mut bare = here.endpoint.bare().connect(SessionRole::Inspect)?;
+        let mut bare = Endpoint::clone(&here.endpoint).shared().connect(SessionRole::Inspect)?;
         endpoint.unlike = unlike(&mut bare, &mut c)?;
         bare.book();
         c.book();
@@ -421,22 +410,9 @@ impl Nodes for Postgres {
             let why = if headless { "no standby takes the place of its primary" } else { "no node is left" };
             return Some(RemainingNodes { target: Err(why.to_owned()), lost });
         }
-        let read_only_nodes = left.instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
-        let target = Postgres {
-            facts: Facts { nodes: left.endpoints.len() as u32, read_only_nodes, ..self.facts.clone() },
-            nodes: left,
-            version: self.version,
-            version_text: self.version_text.clone(),
-            gaps: self.gaps.clone(),
-            cloud: self.cloud,
-            kind: self.kind,
-            url: self.url.clone(),
-            // A pair is of one node.
-            pair: None,
-            via: Mutex::default(),
-            loaded: LoadedTables::default(),
-            server: self.server.clone(),
-        };
+        let (nodes, read_only_nodes) = (left.endpoints.len() as u32, read_only(&left));
+        let facts = Facts { nodes, read_only_nodes, ..self.facts.clone() };
+        let target = Postgres { facts, nodes: left, ..self.clone() };
         Some(RemainingNodes { target: Ok(Box::new(target)), lost })
     }
 }
@@ -447,4 +423,59 @@ fn unlike(here: &mut Connection, there: &mut Connection) -> Result<Vec<String>, 
     let both = here.query(&settings)?.into_iter().zip(there.query(&settings)?);
     let differ = both.filter(|(here, there)| here.text(1) != there.text(1));
     Ok(differ.map(|(here, there)| format!("{} = '{}', not '{}'", here.text(0), there.text(1), here.text(1))).collect())
+}
+
+/// The maximum number of parallel workers and the limiting settings. All workers but the session itself are background
+/// workers of the server.
+fn worker_limit(settings: &PgSettings) -> Option<WorkerLimit> {
+    let names = ["max_parallel_workers", "max_worker_processes"];
+    let values = names.map(|name| settings.number(name));
+    let [Some(a), Some(b)] = values else { return None };
+    let because = format!("max_parallel_workers = {a}, max_worker_processes = {b}, plus the session itself");
+    Some(WorkerLimit { workers: a.min(b) as u32 + 1, because })
+}
+
+impl ParallelQueries for Postgres {
+    fn max_parallel_workers(&self) -> Result<Option<WorkerLimit>, TargetError> {
+        self.at_primary(|c| Ok(worker_limit(&PgSettings::read(c)?)))
+    }
+
+    fn try_parallel(&self, work: &Work) -> Result<Option<ParallelWorkers>, TargetError> {
+        let Some(sql) = queries(work, &KNOWLEDGE.dialect)?.into_iter().next() else { return Ok(None) };
+        let explain = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) {sql}");
+        let rows = self.primary().session(SessionRole::Job(work, 0), |c| c.query(&explain))?;
+        let plan: Vec<String> = rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+        Ok(Some(parse_plan(&plan)))
+    }
+}
+
+/// Parses the lines `Workers Planned: 3` and `Workers Launched: 2`; without them the query was not parallel.
+fn parse_plan(plan: &[String]) -> ParallelWorkers {
+    let number = |name: &str| {
+        let of = |line: &String| line.trim().strip_prefix(name)?.trim().parse::<u32>().ok();
+        plan.iter().find_map(of).unwrap_or(0) + 1
+    };
+    ParallelWorkers { planned: number("Workers Planned:"), launched: number("Workers Launched:"), how: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_parsed_from_the_plan() {
+        for (plan, planned, launched) in [
+            ("Limit\n  ->  Gather (actual rows=9)\n   Workers Planned: 3\n   Workers Launched: 2", 4, 3),
+            ("Limit\n ->  Sort", 1, 1),
+        ] {
+            let lines: Vec<String> = plan.lines().map(str::to_owned).collect();
+            assert_eq!(parse_plan(&lines), ParallelWorkers { planned, launched, how: String::new() });
+        }
+    }
+
+    #[test]
+    fn the_session_itself_is_a_worker_and_no_background_process() {
+        let given = PgSettings::from_pairs(&[("max_parallel_workers", "8"), ("max_worker_processes", "4")]);
+        assert_eq!(worker_limit(&given).map(|m| m.workers), Some(5));
+    }
 }

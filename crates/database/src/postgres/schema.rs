@@ -1,16 +1,22 @@
-//! The schema `loadline`: creates, locks and removes it, and readies its tables.
+//! The schema `loadline`: creates, locks and removes it, loads its tables by COPY in several sessions, and readies them.
 
 use std::collections::BTreeSet;
 
-use loadline_workload::{LogicalType, RowCount, Table};
+use loadline_workload::{Datum, LogicalType, RowCount, Table};
+use postgres_protocol::message::frontend;
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, refusal};
+use super::protocol;
 use super::sql::{self, SCHEMA, literal};
-use super::wire::{Connection, Values};
-use crate::data_set::Loader;
+use super::wire::{Connection, Row, Values};
+use crate::data_set::{LoadSession, Loader};
 use crate::dialect::{MARK, mark};
 use crate::error::{Cause, TargetError};
+use crate::loading::{Batch, rows};
 use crate::work::Work;
+
+/// Copied rows are sent in chunks that fit into CPU caches: the server works on one while the next is generated.
+const COPY_CHUNK: usize = 32 * 1024;
 
 /// Key of the advisory lock: `loadline` in ASCII. Each database has its own lock, like its own schema.
 const LOCK_KEY: i64 = 0x6c6f_6164_6c69_6e65;
@@ -23,10 +29,7 @@ fn exists(c: &mut Connection) -> Result<bool, TargetError> {
     match comment.value(0) {
         None => Ok(false),
         Some(comment) if comment.starts_with(MARK) => Ok(true),
-        Some(_) => Err(TargetError::Refused(format!(
-            "loadline did not create the schema '{SCHEMA}' (its comment does not say so) and does not touch it: rename it, \
-             or use another database"
-        ))),
+        Some(_) => Err(refusal("others-schema", &[("schema", SCHEMA)])),
     }
 }
 
@@ -35,9 +38,9 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
         return Ok(());
     }
     match c.query(&format!("CREATE SCHEMA {SCHEMA}; COMMENT ON SCHEMA {SCHEMA} IS {}", literal(&mark()))) {
-        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
-            "the schema '{SCHEMA}' cannot be created: {e}. GRANT CREATE ON DATABASE … TO …"
-        ))),
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => {
+            Err(refusal("no-schema", &[("schema", SCHEMA), ("error", &e.text)]))
+        }
         made => made.map(drop),
     }
 }
@@ -59,16 +62,13 @@ fn is_changed_in_place(table: &Table) -> bool {
     table.updated_in_place && matches!(table.rows, RowCount::PerJob(_))
 }
 
-/// Frees dead rows of the tables that jobs change in place, and sets the number of workers of the workload's queries.
-///
-/// With `levels` it also makes a checkpoint and changes the jobs' own rows once after it, so that few transactions write as much log each
-/// as many: the server logs a page as a whole at its first change after a checkpoint.
+/// Frees dead rows of the tables that jobs change in place, and sets the number of workers of the workload's queries. With `levels` it
+/// also changes these rows once after a checkpoint, because the server logs a page as a whole at its first change after one.
 pub(super) fn freshen(loader: &mut Loader<'_>, work: &Work, levels: bool) -> Result<(), TargetError> {
     let dialect = loader.dialect;
     let session = &mut loader.session;
     let in_place = || work.workload.tables.iter().filter(|t| is_changed_in_place(t));
-    // While a job stands still in a transaction, new versions of other jobs' rows find no room in their pages and leave them
-    // (1 to 2 % at 8 jobs that do not wait for their commits). Autovacuum is off, so this takes their place in the index away.
+    // New versions of rows that found no space in their pages (1 to 2 % at 8 jobs) are in the index. Autovacuum is off.
     for table in in_place() {
         session.run(&format!("VACUUM {}", dialect.table_name(work, &table.name)))?;
     }
@@ -110,9 +110,7 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
             break;
         }
     }
-    Err(TargetError::Refused(format!(
-        "another run has locked the schema '{SCHEMA}' of this database{who}. Wait for its end, or use another database"
-    )))
+    Err(refusal("locked", &[("schema", SCHEMA), ("who", &who)]))
 }
 
 /// Removes loadline's schema, if it exists, and returns what was removed. Tables in `kept` stay, and so does the schema
@@ -137,4 +135,106 @@ pub(super) fn clean(c: &mut Connection, kept: &BTreeSet<String>) -> Result<Vec<S
         removed.push(format!("schema {SCHEMA}"));
     }
     Ok(removed)
+}
+
+impl LoadSession for Connection {
+    fn rows(&mut self, sql: &str) -> Result<Vec<Row>, TargetError> {
+        self.query(sql)
+    }
+
+    fn run(&mut self, sql: &str) -> Result<(), TargetError> {
+        self.query(sql).map(drop)
+    }
+
+    fn ensure(&mut self) -> Result<(), TargetError> {
+        ensure(self)
+    }
+
+    fn insert(&mut self, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+        copy(self, work, table, batches)
+    }
+
+    fn path(&self) -> &'static str {
+        "COPY, binary"
+    }
+
+    fn close(&mut self) -> Result<(), TargetError> {
+        self.publish()
+    }
+}
+
+pub(super) fn copy(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<(), TargetError> {
+    let name = KNOWLEDGE.dialect.table_name(work, &table.name);
+    c.put(|out| frontend::query(&format!("COPY {name} FROM STDIN (FORMAT binary)"), out))?;
+    c.send()?;
+    let incoming = c.next()?;
+    if incoming.tag == b'E' {
+        let e = c.server_error(incoming)?;
+        c.until_ready(|_, _| ())?;
+        return Err(e);
+    }
+    // <https://www.postgresql.org/docs/current/sql-copy.html>, `Binary Format`.
+    let mut data = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+    for batch in batches {
+        rows(work, table, batch, |row| {
+            put_row(&mut data, row);
+            if data.len() >= COPY_CHUNK { send_copy(c, &mut data) } else { Ok(()) }
+        })?;
+    }
+    data.extend_from_slice(&u16::MAX.to_be_bytes());
+    send_copy(c, &mut data)?;
+    c.out.extend_from_slice(b"c\0\0\0\x04");
+    c.send()?;
+    let mut copied = 0;
+    c.until_ready(|tag, body| {
+        if tag == b'C' {
+            copied = protocol::rows_of_tag(body);
+        }
+    })?;
+    let sent = batches.iter().map(Batch::len).sum::<u64>();
+    if copied == sent {
+        return Ok(());
+    }
+    Err(TargetError::Statement(format!("COPY stored {copied} rows instead of {sent}")))
+}
+
+fn put_row(data: &mut Vec<u8>, row: &[Datum<'_>]) {
+    data.extend_from_slice(&(row.len() as u16).to_be_bytes());
+    for datum in row {
+        match datum {
+            Datum::Int(i) => put(data, &[&i.to_be_bytes()]),
+            Datum::Bytes(bytes) => put(data, &[bytes]),
+            Datum::Typed(value) => match value.logical {
+                LogicalType::Timestamp => put(data, &[&(value.number * 1_000_000).to_be_bytes()]),
+                LogicalType::Boolean => put(data, &[&[(value.number & 1) as u8]]),
+                LogicalType::Numeric => put(data, &[&numeric(value.number)]),
+                // With the version of the format.
+                LogicalType::Json => put(data, &[&[1], value.text().as_bytes()]),
+                LogicalType::Text | LogicalType::Int | LogicalType::Bytes => put(data, &[value.text().as_bytes()]),
+            },
+        }
+    }
+}
+
+/// Adds a value, made of parts.
+fn put(data: &mut Vec<u8>, parts: &[&[u8]]) {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    data.extend_from_slice(&(length as u32).to_be_bytes());
+    parts.iter().for_each(|part| data.extend_from_slice(part));
+}
+
+/// The number of `hundredths` in binary: digits of base 10,000, the last after the point (`numeric_send` in PostgreSQL's numeric.c).
+fn numeric(hundredths: i64) -> Vec<u8> {
+    let ten_thousandths = u128::from(hundredths.unsigned_abs()) * 100;
+    // The server drops zeros in front.
+    let digits = (0..6).rev().map(|at| (ten_thousandths / 10_000_u128.pow(at) % 10_000) as u16);
+    let head = [6, 4, if hundredths < 0 { 0x4000 } else { 0 }, 2];
+    head.into_iter().chain(digits).flat_map(u16::to_be_bytes).collect()
+}
+
+fn send_copy(c: &mut Connection, data: &mut Vec<u8>) -> Result<(), TargetError> {
+    c.out.push(b'd');
+    c.out.extend_from_slice(&(data.len() as u32 + 4).to_be_bytes());
+    c.out.append(data);
+    c.send()
 }

@@ -1,10 +1,11 @@
 //! The target: its nodes and the server instances behind them. Its roles are in `roles.rs`.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connect::{Endpoint, SessionRole};
-use super::knowledge::{KNOWLEDGE, Version};
+use super::knowledge::{KNOWLEDGE, message, refusal};
 use super::pair::Pair;
 use super::settings::{CounterGaps, PgSettings, refuse_placeholders, uncounted_syncs};
 use super::standbys::Identity;
@@ -12,10 +13,12 @@ use super::temp::TempServer;
 use super::wire::{Connection, Values};
 use super::{sql, standbys};
 use crate::cloud::{Cloud, why_absent};
+use crate::descriptor::Release;
 use crate::env::of_target;
 use crate::error::{Cause, TargetError, unless_refused};
 use crate::facts::{Facts, Runs};
 use crate::request::{OpenRequest, Way};
+use crate::rules::SettingValues as _;
 use crate::servers::Servers;
 use crate::target::{Settings, Target};
 use crate::temp::Server;
@@ -31,113 +34,110 @@ pub(super) struct PgInstance {
     pub(super) identity: Identity,
     /// Whether it is a standby of the first instance: it only reads.
     pub(super) standby: bool,
-    pub(super) nodes: u32,
     pub(super) local: bool,
+    pub(super) version: Release,
+    pub(super) version_text: String,
+    /// Settings when the target was opened.
+    pub(super) settings: Arc<PgSettings>,
 }
 
+pub(super) type PgNodes = Servers<PgInstance, Arc<Endpoint>>;
+
+pub(super) fn read_only(nodes: &PgNodes) -> u32 {
+    nodes.instance_of.iter().filter(|instance| nodes.instances[**instance].standby).count() as u32
+}
+
+#[derive(Clone)]
 pub(super) struct Postgres {
     /// The primary first, then its standbys; or the one standby that the target is.
-    pub(super) nodes: Servers<PgInstance, Arc<Endpoint>>,
-    pub(super) version: Version,
-    pub(super) version_text: String,
+    pub(super) nodes: PgNodes,
     pub(super) gaps: CounterGaps,
     pub(super) facts: Facts,
-    /// The managed service that runs it.
-    pub(super) cloud: Option<&'static Cloud>,
     pub(super) kind: &'static str,
     pub(super) url: String,
     /// The standbys that commits can wait for: those of a private server, or the user's.
-    pub(super) pair: Option<Pair>,
+    pub(super) pair: Option<Arc<Pair>>,
     /// The proxy or pooler through which jobs go now.
-    pub(super) via: Mutex<Option<Arc<Endpoint>>>,
+    pub(super) via: Arc<Mutex<Option<Arc<Endpoint>>>>,
     /// Workload tables known to be complete.
-    pub(super) loaded: LoadedTables,
+    pub(super) loaded: Arc<LoadedTables>,
     /// The private server, if this is one. Last field: it must stop after all else is dropped.
     pub(super) server: Option<Arc<Mutex<TempServer>>>,
 }
 
-/// A target whose nodes are opened one after the other.
-struct Opening<'r> {
-    request: &'r OpenRequest,
-    private: bool,
-    nodes: Servers<PgInstance, Arc<Endpoint>>,
-    /// Version and settings of the first.
-    first: Option<(Version, String, PgSettings)>,
-    gaps: CounterGaps,
+/// Connects to the node at `endpoint`, which gets the books of its instance if another node leads to the same. A private server has been
+/// `given` settings.
+fn add(
+    nodes: &mut PgNodes,
+    mut endpoint: Endpoint,
+    given: Option<&BTreeMap<String, String>>,
+) -> Result<(), TargetError> {
+    let mut c = endpoint.connect(SessionRole::Inspect)?;
+    if let Some(given) = given {
+        refuse_placeholders(&mut c, given)?;
+    }
+    let identity = Identity::read(&mut c, &endpoint, given.is_some())?;
+    let Servers { instances, instance_of, endpoints } = nodes;
+    if let Some(first) = instances.first().filter(|first| first.version.number[0] != c.version.number[0]) {
+        return Err(refusal("versions", &[("first", &first.version_text), ("other", &c.version_text)]));
+    }
+    let known = instances.iter().position(|i| i.identity == identity).unwrap_or(instances.len());
+    instance_of.push(known);
+    if let Some(known) = instances.get(known) {
+        if known.endpoint.config.database != endpoint.config.database {
+            let parts = [("first", known.endpoint.config.shown.as_str()), ("other", &endpoint.config.shown)];
+            return Err(TargetError::Usage(message("two-databases", &parts)));
+        }
+        endpoint.ledger = Arc::clone(&known.endpoint.ledger);
+        c.ledger = Arc::clone(&endpoint.ledger);
+        endpoints.push(Arc::new(endpoint));
+        return c.publish();
+    }
+    let settings = Arc::new(PgSettings::read(&mut c)?);
+    if let Some(first) = instances.first() {
+        identity.check_standby(&endpoint, &first.identity, &first.endpoint)?;
+    } else if given.is_some() {
+        create_extension(&mut c, &settings)?;
+    }
+    // A target that is one standby is left to the doctor.
+    let standby = identity.standby && !instances.is_empty();
+    let (local, endpoint) = (is_local(&endpoint, c.pid), Arc::new(endpoint));
+    endpoints.push(Arc::clone(&endpoint));
+    let (version, version_text) = (c.version, c.version_text.clone());
+    instances.push(PgInstance { endpoint, identity, standby, local, version, version_text, settings });
+    c.publish()
 }
 
-impl Opening<'_> {
-    /// Connects to the node at `endpoint`, which gets the books of its instance if another node leads to the same.
-    fn add(&mut self, mut endpoint: Endpoint) -> Result<(), TargetError> {
-        let mut c = endpoint.connect(SessionRole::Inspect)?;
-        if self.private {
-            refuse_placeholders(&mut c, &self.request.settings)?;
-        }
-        let identity = Identity::read(&mut c, &endpoint, self.private)?;
-        if let Some((_, text, _)) = self.first.as_ref().filter(|(version, ..)| *version != c.version) {
-            return Err(TargetError::Refused(format!(
-                "the nodes have different versions: {text} and {}. All nodes must have the same version",
-                c.version_text
-            )));
-        }
-        let instances = &mut self.nodes.instances;
-        let known = instances.iter().position(|i| i.identity == identity).unwrap_or(instances.len());
-        self.nodes.instance_of.push(known);
-        if let Some(known) = instances.get_mut(known) {
-            if known.endpoint.config.database != endpoint.config.database {
-                return Err(TargetError::Usage(format!(
-                    "the nodes '{}' and '{}' name two databases of one server: all nodes must use the same database",
-                    known.endpoint.config.shown, endpoint.config.shown
-                )));
-            }
-            known.nodes += 1;
-            endpoint.ledger = Arc::clone(&known.endpoint.ledger);
-            c.ledger = Arc::clone(&endpoint.ledger);
-            self.nodes.endpoints.push(Arc::new(endpoint));
-            return c.publish();
-        }
-        let local = is_local(&endpoint, c.pid);
-        // A target that is one standby is left to the doctor.
-        let standby = identity.standby && !instances.is_empty();
-        match instances.first() {
-            Some(first) => identity.check_standby(&endpoint, &first.identity, &first.endpoint)?,
-            None => self.add_first(&mut c, local)?,
-        }
-        let endpoint = Arc::new(endpoint);
-        self.nodes.endpoints.push(Arc::clone(&endpoint));
-        self.nodes.instances.push(PgInstance { endpoint, identity, standby, nodes: 1, local });
-        c.publish()
-    }
-
-    fn add_first(&mut self, c: &mut Connection, local: bool) -> Result<(), TargetError> {
-        let settings = PgSettings::read(c)?;
-        if self.private {
-            create_extension(c, &settings)?;
-        }
-        self.gaps.log_times = (!settings.is_on("track_wal_io_timing"))
-            .then_some("track_wal_io_timing is off: set it on for the whole server");
-        let timed = match self.request.way {
-            Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
-            // Their sessions have no settings of their own.
-            Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
-        };
-        self.gaps.read_times = (!c.row(&format!("SELECT {timed}"))?.is_true(0)).then_some(
-            "track_io_timing is off: GRANT SET ON PARAMETER track_io_timing (from 15 on), or set it on for the role",
-        );
-        if !local {
-            self.gaps.proc_stat = proc_stat_refusal(c, settings.cloud())?;
-        }
-        self.gaps.redo_syncs = uncounted_syncs(&settings);
-        self.first = Some((c.version, c.version_text.clone(), settings));
-        Ok(())
-    }
+/// Why counters of `nodes` cannot be read; `c` is a session of the first.
+fn gaps(c: &mut Connection, way: &Way, nodes: &PgNodes) -> Result<CounterGaps, TargetError> {
+    let settings = &nodes.instances[0].settings;
+    let timed = match way {
+        Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
+        // Their sessions have no settings of their own.
+        Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
+    };
+    let is_timed = c.row(&format!("SELECT {timed}"))?.is_true(0);
+    let is_local = nodes.instances.iter().all(|i| i.local);
+    let proc_stat = match nodes.instances.len() {
+        _ if is_local => None,
+        1 => proc_stat_refusal(c, settings.cloud())?,
+        _ => Some("the instances run on several machines: their CPUs are not added up".to_owned()),
+    };
+    Ok(CounterGaps {
+        redo_syncs: uncounted_syncs(settings),
+        read_times: (!is_timed).then(|| message("no-read-times", &[])),
+        log_times: (!settings.is_on("track_wal_io_timing")).then(|| message("no-log-times", &[])),
+        reads_proc_stat: !is_local && proc_stat.is_none(),
+        proc_stat,
+    })
 }
 
-/// Constants of a target of so many nodes, of which some only read.
-fn facts(version: Version, settings: &PgSettings, way: &Way, [nodes, read_only_nodes]: [u32; 2]) -> Facts {
+/// Constants of a target of these nodes.
+fn facts(way: &Way, nodes: &PgNodes) -> Facts {
+    let PgInstance { version, settings, .. } = &nodes.instances[0];
     Facts {
-        nodes,
-        read_only_nodes,
+        nodes: nodes.endpoints.len() as u32,
+        read_only_nodes: read_only(nodes),
         block_bytes: Some(settings.number("block_size").map_or(8192, |b| b as u64)),
         in_place_pct: Some(sql::IN_PLACE_PCT),
         // Measured on 15: 2 to 3 for each worker that starts.
@@ -146,21 +146,20 @@ fn facts(version: Version, settings: &PgSettings, way: &Way, [nodes, read_only_n
         ),
         publishes_counters: true,
         // Without a forced flush, sessions report at most once a second (PGSTAT_STAT_INTERVAL).
-        counter_lag_s: match (way, KNOWLEDGE.texts.flush.at(version)) {
+        counter_lag_s: match (way, KNOWLEDGE.texts.flush.at(*version)) {
             (_, None) => 1.0,
             (Way::Own, Some(_)) => 0.0,
             // Those of a pooler are made to report after the test only.
             (Way::Direct | Way::Via(_), Some(_)) => 0.05,
         },
         waits: &KNOWLEDGE.waits,
-        growth_is_written: KNOWLEDGE.texts.growth_is_written.at(version),
+        growth_is_written: KNOWLEDGE.texts.growth_is_written.at(*version),
         empty_query: "SELECT 1",
         ..Facts::for_runs(Runs::Apart)
     }
 }
 
 impl Postgres {
-    /// Opens `url` and the nodes of `request`.
     pub(super) fn open(
         kind: &'static str,
         url: &str,
@@ -174,64 +173,54 @@ impl Postgres {
             let server = lock(server);
             // Standbys for levels are no nodes: they may be far away, and tests of levels write.
             match server.setup.levels {
-                true => pair = Some(Pair::private(&server)?),
+                true => pair = Some(Arc::new(Pair::private(&server)?)),
                 false => urls.extend(server.further.iter().map(Server::url)),
             }
         }
-        let nodes = Servers { instances: Vec::new(), instance_of: Vec::new(), endpoints: Vec::new() };
-        let gaps = CounterGaps::default();
-        let mut opening = Opening { request, private: server.is_some(), nodes, first: None, gaps };
-        let mut endpoints: Vec<Endpoint> = Vec::new();
+        let mut all: Vec<Endpoint> = Vec::new();
         for url in &urls {
-            let endpoint = Endpoint::new(url, request, of_target(opening.private))?;
+            let endpoint = Endpoint::new(url, request, of_target(server.is_some()))?;
             let address = |of: &Endpoint| (of.config.place(), of.config.database.clone());
-            if endpoints.iter().any(|other| address(other) == address(&endpoint)) {
+            if all.iter().any(|other| address(other) == address(&endpoint)) {
                 return Err(TargetError::Usage(format!("the node '{}' is given twice", endpoint.config.shown)));
             }
-            endpoints.push(endpoint);
+            all.push(endpoint);
         }
-        endpoints.into_iter().try_for_each(|endpoint| opening.add(endpoint))?;
-        let Opening { nodes: Servers { instances, instance_of, endpoints }, first, mut gaps, .. } = opening;
-        let Some((version, version_text, settings)) = first else {
-            return Err(TargetError::Usage("the target has no node".into()));
-        };
+        let mut nodes = Servers { instances: Vec::new(), instance_of: Vec::new(), endpoints: Vec::new() };
+        let given = server.as_ref().map(|_| &request.settings);
+        all.into_iter().try_for_each(|endpoint| add(&mut nodes, endpoint, given))?;
+        let Servers { instances, instance_of, endpoints } = nodes;
         // Nodes that take writes are before standbys, in whatever order they were given.
         let mut nodes: Vec<_> = instance_of.into_iter().zip(endpoints).collect();
         nodes.sort_by_key(|(instance, _)| instances[*instance].standby);
-        let (instance_of, endpoints): (_, Vec<_>) = nodes.into_iter().unzip();
-        let read_only_nodes = instances.iter().filter(|i| i.standby).map(|i| i.nodes).sum();
-        if !instances.iter().all(|i| i.local) {
-            if instances.len() > 1 {
-                gaps.proc_stat = Some("the instances run on several machines: their CPUs are not added up".into());
-            }
-            gaps.reads_proc_stat = gaps.proc_stat.is_none();
-        }
+        let (instance_of, endpoints) = nodes.into_iter().unzip();
+        let nodes = Servers { instances, instance_of, endpoints };
+        let PgInstance { endpoint, identity, .. } = &nodes.instances[0];
         if server.is_none() {
-            pair = Pair::open(request, &instances[0].endpoint, &instances[0].identity, instances.len())?;
+            pair = Pair::open(request, endpoint, identity, nodes.instances.len())?.map(Arc::new);
         }
-        let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
         Ok(Postgres {
-            facts: facts(version, &settings, &request.way, [endpoints.len() as u32, read_only_nodes]),
-            nodes: Servers { instances, instance_of, endpoints },
-            version,
-            version_text,
-            gaps,
-            cloud: settings.cloud(),
+            gaps: endpoint.session(SessionRole::Inspect, |c| gaps(c, &request.way, &nodes))?,
+            facts: facts(&request.way, &nodes),
+            nodes,
             kind,
-            url,
+            url: if server.is_some() { request.url.clone() } else { crate::redact(url) },
             pair,
-            via: Mutex::default(),
-            loaded: LoadedTables::default(),
+            via: Arc::default(),
+            loaded: Arc::default(),
             server,
         })
     }
 
     /// The instance that takes writes.
-    pub(super) fn primary(&self) -> &Endpoint {
-        &self.nodes.instances[0].endpoint
+    pub(super) fn first(&self) -> &PgInstance {
+        &self.nodes.instances[0]
     }
 
-    /// Runs `f` in an administrative session of the primary.
+    pub(super) fn primary(&self) -> &Endpoint {
+        &self.first().endpoint
+    }
+
     pub(super) fn at_primary<T>(
         &self,
         f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
@@ -251,7 +240,6 @@ impl Postgres {
         }
     }
 
-    /// Waits until all standbys have replayed what their primary has on disk.
     pub(super) fn wait_replayed(&self) -> Result<(), TargetError> {
         standbys::wait(self.primary(), &self.standbys()?)
     }
@@ -278,13 +266,11 @@ impl Postgres {
         Ok(ask("SELECT bool_or(pending_restart)::text FROM pg_settings")?.as_deref() != Some("true"))
     }
 
-    /// The proxy or pooler through which jobs go now.
     pub(super) fn via(&self) -> Option<Arc<Endpoint>> {
         self.via.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Opens the session of `job` at its node. With several servers it proves that it is at the right one: an address may
-    /// lead to another one by now.
+    /// Opens the session of `job` at its node. With several servers it proves that the address still leads to the right one.
     pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
         if let Some(via) = self.via() {
             return via.connect(SessionRole::Job(work, job));
@@ -294,11 +280,7 @@ impl Postgres {
         if self.nodes.instances.len() > 1 {
             let here = Identity::read(&mut c, endpoint, self.server.is_some())?;
             if here != instance.identity {
-                return Err(TargetError::Refused(format!(
-                    "the session of job {job} is not at the server that '{}' led to when the run began: it leads to another \
-                     one, or the server was restarted or promoted",
-                    endpoint.config.shown
-                )));
+                return Err(refusal("moved", &[("job", &job.to_string()), ("url", &endpoint.config.shown)]));
             }
         }
         Ok(c)
@@ -335,9 +317,8 @@ fn lock(server: &Mutex<TempServer>) -> MutexGuard<'_, TempServer> {
     server.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Creates the extension on a private server that loads its library.
 fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), TargetError> {
-    let libraries = settings.get("shared_preload_libraries").unwrap_or_default();
+    let libraries = settings.text("shared_preload_libraries").unwrap_or_default();
     if !libraries.split(',').any(|library| library.trim_matches([' ', '"']) == "pg_stat_statements") {
         return Ok(());
     }
@@ -345,8 +326,7 @@ fn create_extension(c: &mut Connection, settings: &PgSettings) -> Result<(), Tar
     unless_refused(c.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")).map(drop)
 }
 
-/// Whether the server runs on this machine: its address is local, and `pid` is a PostgreSQL process here (not so behind
-/// a tunnel or a container's port).
+/// Whether the server runs on this machine, and not behind a tunnel or a container's port: `pid` is a PostgreSQL process here.
 pub(super) fn is_local(endpoint: &Endpoint, pid: u32) -> bool {
     let process = std::fs::read_to_string(format!("/proc/{pid}/comm"));
     endpoint.config.address.is_near() && process.is_ok_and(|name| name.trim().starts_with("postgres"))
@@ -361,13 +341,11 @@ pub(super) fn machine(c: &mut Connection) -> Result<(Option<String>, Option<u64>
 
 /// Why `/proc/stat` cannot be read through the server; `None` if it can.
 fn proc_stat_refusal(c: &mut Connection, cloud: Option<&Cloud>) -> Result<Option<String>, TargetError> {
-    const GRANTS: &str = "and the role may not read its /proc/stat: GRANT pg_read_server_files and EXECUTE ON FUNCTION \
-         pg_catalog.pg_read_file(text)";
     match c.value("SELECT left(pg_read_file('/proc/stat'), 4)") {
         Ok(Some(text)) if text.starts_with("cpu") => Ok(None),
         Ok(_) => Ok(Some("the server's machine has no /proc/stat".into())),
         Err(TargetError::Server(e)) if e.cause == Cause::Privilege => {
-            Ok(Some(why_absent(cloud, |cloud| &cloud.cpu, GRANTS)))
+            Ok(Some(why_absent(cloud, |cloud| &cloud.cpu, &message("no-proc-stat", &[]))))
         }
         Err(TargetError::Server(e)) => Ok(Some(format!("/proc/stat cannot be read through the server: {e}"))),
         Err(e) => Err(e),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, message};
 use super::sql::{literal, own};
 use super::wire::{Connection, Row, Values};
 use crate::cloud::Cloud;
@@ -13,15 +13,13 @@ use crate::rules::SettingValues;
 struct Setting {
     /// Value with its unit: `128MB`.
     shown: String,
-    /// Value in the base unit.
-    raw: String,
-    unit: String,
+    /// A size in bytes, or another number in its base unit.
+    number: Option<f64>,
     is_default: bool,
     /// Whether the value is that of a server without any setting, whoever set it.
     is_built_in: bool,
 }
 
-/// All settings that the role can see.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PgSettings(BTreeMap<String, Setting>);
 
@@ -30,15 +28,10 @@ impl PgSettings {
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
         let rows = c.query(&own(&KNOWLEDGE.queries.text("settings", &[])))?;
         let setting = |row: &Row| {
-            let (shown, raw, unit) = (row.text(1), row.text(2), row.text(3));
-            (row.text(0), Setting { shown, raw, unit, is_default: row.is_true(4), is_built_in: row.is_true(5) })
+            let (shown, number) = (row.text(1), row.number(2));
+            (row.text(0), Setting { shown, number, is_default: row.is_true(3), is_built_in: row.is_true(4) })
         };
         Ok(PgSettings(rows.iter().map(setting).collect()))
-    }
-
-    /// Value with its unit; `None` if there is no such setting or the role cannot see it.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|s| s.shown.as_str())
     }
 
     pub(super) fn cloud(&self) -> Option<&'static Cloud> {
@@ -46,34 +39,15 @@ impl PgSettings {
     }
 
     pub(super) fn is_on(&self, name: &str) -> bool {
-        self.get(name) == Some("on")
-    }
-
-    /// Value in the setting's base unit.
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
-        self.0.get(name)?.raw.parse().ok()
-    }
-
-    /// A size in bytes.
-    pub(super) fn bytes(&self, name: &str) -> Option<f64> {
-        let setting = self.0.get(name)?;
-        let unit = match setting.unit.as_str() {
-            "" | "B" => 1.0,
-            "kB" => 1024.0,
-            "MB" => 1024.0 * 1024.0,
-            "8kB" => 8.0 * 1024.0,
-            "16MB" => 16.0 * 1024.0 * 1024.0,
-            _ => return None,
-        };
-        Some(setting.raw.parse::<f64>().ok()? * unit)
+        self.text(name) == Some("on")
     }
 
     /// Disk space that the log takes while bytes are `written`, if they are `kept` by slots or not. Segments are reused after each
-    /// checkpoint, and a checkpoint starts near `max_wal_size`. That is a soft limit, so half of it is added. The archiver and
-    /// replication slots may retain segments without limit (<https://www.postgresql.org/docs/current/wal-configuration.html>).
+    /// checkpoint, which starts near `max_wal_size`: a soft limit, so half of it is added. Archiver and slots may retain any number
+    /// (<https://www.postgresql.org/docs/current/wal-configuration.html>).
     pub(super) fn log_bytes(&self, kept: bool, written: u64) -> u64 {
-        let archived = self.get("archive_mode").is_some_and(|mode| mode != "off");
-        let size = |name: &str| self.bytes(name).unwrap_or(0.0).max(0.0) as u64;
+        let archived = self.text("archive_mode").is_some_and(|mode| mode != "off");
+        let size = |name: &str| self.number(name).unwrap_or(0.0).max(0.0) as u64;
         match size("max_wal_size") {
             0 => written,
             _ if archived || kept => written,
@@ -86,7 +60,6 @@ impl PgSettings {
         self.without_secrets(|name, s| !s.is_default || KNOWLEDGE.recorded.iter().any(|recorded| recorded == name))
     }
 
-    /// The settings that differ from their defaults, without secrets.
     pub(super) fn changed(&self) -> BTreeMap<String, String> {
         self.without_secrets(|_, s| !s.is_default && !s.is_built_in)
     }
@@ -105,51 +78,43 @@ impl PgSettings {
     }
 
     #[cfg(test)]
-    pub(super) fn from_pairs(pairs: &[(&str, &str, &str)]) -> PgSettings {
-        let setting = |shown: &str, unit: &str| Setting {
-            shown: shown.into(),
-            raw: shown.into(),
-            unit: unit.into(),
-            is_default: true,
-            is_built_in: false,
+    pub(super) fn from_pairs(pairs: &[(&str, &str)]) -> PgSettings {
+        let setting = |shown: &str| {
+            let number = shown.parse().ok();
+            Setting { shown: shown.into(), number, is_default: false, is_built_in: false }
         };
-        PgSettings(pairs.iter().map(|(n, v, u)| ((*n).to_owned(), setting(v, u))).collect())
+        PgSettings(pairs.iter().map(|(name, value)| ((*name).to_owned(), setting(value))).collect())
     }
 }
 
-/// Counters that cannot be read, and why.
+/// Why counters cannot be read: of the log's syncs, and times of the sessions' reads and of the log; and `/proc/stat` of the server's
+/// machine, which need not be read of this one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CounterGaps {
-    /// Why the syncs of the log are not counted.
     pub(super) redo_syncs: Option<String>,
-    /// Why the sessions' reads are not timed.
-    pub(super) read_times: Option<&'static str>,
-    /// Why the writes and syncs of the log are not timed.
-    pub(super) log_times: Option<&'static str>,
-    /// Why `/proc/stat` of the server's machine cannot be read; `None` if it can or need not be.
+    pub(super) read_times: Option<String>,
+    pub(super) log_times: Option<String>,
     pub(super) proc_stat: Option<String>,
-    /// Whether `/proc/stat` is read through the server.
     pub(super) reads_proc_stat: bool,
 }
 
 /// Why the server does not count its log syncs with these settings; `None` if it does.
 pub(super) fn uncounted_syncs(settings: &PgSettings) -> Option<String> {
-    if settings.get("fsync") == Some("off") {
-        return Some("fsync = off: the server does not sync its log".into());
+    if settings.text("fsync") == Some("off") {
+        return Some(message("no-syncs", &[]));
     }
-    let method = settings.get("wal_sync_method")?;
-    matches!(method, "open_sync" | "open_datasync").then(|| {
-        format!("wal_sync_method = {method}: each write is also a sync, and PostgreSQL does not count these syncs")
-    })
+    let method = settings.text("wal_sync_method")?;
+    matches!(method, "open_sync" | "open_datasync").then(|| message("writes-sync", &[("method", method)]))
 }
 
 impl SettingValues for PgSettings {
+    /// Value with its unit; `None` if there is no such setting or the role cannot see it.
     fn text(&self, name: &str) -> Option<&str> {
-        self.get(name)
+        self.0.get(name).map(|setting| setting.shown.as_str())
     }
 
     fn number(&self, name: &str) -> Option<f64> {
-        PgSettings::number(self, name)
+        self.0.get(name)?.number
     }
 }
 
@@ -162,10 +127,8 @@ pub(super) fn refuse_placeholders(c: &mut Connection, given: &BTreeMap<String, S
             c.query("LOAD 'plpgsql'")?;
         }
         if c.value(&format!("SELECT name FROM pg_settings WHERE lower(name) = lower({})", literal(name)))?.is_none() {
-            return Err(TargetError::Usage(format!(
-                "--setting {name}: no extension that is loaded has such a setting, so it would do nothing; correct its name, or load \
-                 the library that defines it, as with --setting shared_preload_libraries={extension}"
-            )));
+            let parts = [("name", name.as_str()), ("extension", extension)];
+            return Err(TargetError::Usage(message("placeholder", &parts)));
         }
     }
     Ok(())
@@ -182,22 +145,18 @@ mod tests {
             "ai.Api_Token", "anon.salt",
         ];
         let shown = ["fsync", "log_replication_commands", "tcp_keepalives_idle"];
-        let of = |name: &'static str| (name, if shown.contains(&name) { "on" } else { "geheim" }, "");
+        let of = |name: &'static str| (name, if shown.contains(&name) { "on" } else { "geheim" });
         let pairs: Vec<_> = hidden.into_iter().chain(shown).map(of).collect();
-        let mut s = PgSettings::from_pairs(&pairs);
-        for setting in s.0.values_mut() {
-            setting.is_default = false;
-        }
-        let stated = s.stated();
+        let stated = PgSettings::from_pairs(&pairs).stated();
         assert!(hidden.iter().all(|name| stated[*name] == "(set, not shown)"), "{stated:?}");
         assert!(shown.iter().all(|name| stated[*name] == "on"), "{stated:?}");
     }
 
     #[test]
     fn a_setting_that_was_set_to_its_default_has_not_changed() {
-        let mut s = PgSettings::from_pairs(&[("max_connections", "100", ""), ("work_mem", "8MB", "kB")]);
+        let mut s = PgSettings::from_pairs(&[("max_connections", "100"), ("work_mem", "8MB")]);
         for (name, setting) in &mut s.0 {
-            (setting.is_default, setting.is_built_in) = (false, name == "max_connections");
+            setting.is_built_in = name == "max_connections";
         }
         assert_eq!(s.changed().into_keys().collect::<Vec<_>>(), ["work_mem"]);
         assert_eq!(s.stated().len(), 2);
@@ -205,15 +164,11 @@ mod tests {
 
     #[test]
     fn the_log_is_bounded_if_segments_are_reused() {
-        let settings = |archive: &str, size: &str, unit: &str| {
-            PgSettings::from_pairs(&[("archive_mode", archive, ""), ("max_wal_size", size, unit)])
-        };
-        let (usual, limit) = (settings("off", "1024", "MB"), 1536 << 20);
-        assert_eq!(usual.log_bytes(false, 1 << 40), limit);
-        assert_eq!(settings("off", "131072", "8kB").log_bytes(false, 1 << 40), limit);
+        let settings = |archive| PgSettings::from_pairs(&[("archive_mode", archive), ("max_wal_size", "1073741824")]);
+        let usual = settings("off");
+        assert_eq!(usual.log_bytes(false, 1 << 40), 1536 << 20);
         assert_eq!(usual.log_bytes(false, 1 << 20), 1 << 20, "no more than is written");
-        for (unbounded, kept) in [(settings("on", "1024", "MB"), false), (usual, true), (PgSettings::default(), false)]
-        {
+        for (unbounded, kept) in [(settings("on"), false), (usual, true), (PgSettings::default(), false)] {
             assert_eq!(unbounded.log_bytes(kept, 1 << 40), 1 << 40, "{unbounded:?}");
         }
     }

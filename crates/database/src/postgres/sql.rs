@@ -6,19 +6,16 @@ use super::knowledge::KNOWLEDGE;
 use super::protocol::{BYTEA, INT8};
 use crate::work::Work;
 
-/// The schema that holds everything loadline makes.
 pub(super) const SCHEMA: &str = "loadline";
 
 /// Fill factor of tables whose rows are updated in place, %.
 pub(super) const IN_PLACE_PCT: u64 = 45;
 
-/// Quotes a text as an SQL literal.
 pub(super) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Beginning of loadline's own queries while something is watched: they are left out of the statements. (The server cuts off
-/// comments before a statement.)
+/// Beginning of loadline's own queries, by which they are left out of the statements. (The server cuts off comments before one.)
 pub(super) const OWN: &str = "SELECT /* loadline */";
 
 /// `sql` with that beginning.
@@ -26,7 +23,6 @@ pub(super) fn own(sql: &str) -> String {
     sql.replacen("SELECT", OWN, 1)
 }
 
-/// Types of a statement's parameters.
 pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
     let vars = work.program.vars();
     let kind = |name: &str| vars.iter().find(|(v, _)| *v == name).map_or(VarType::Int, |(_, g)| g.var_type());
@@ -39,8 +35,8 @@ pub(super) fn parameter_types(work: &Work, template: &Template) -> Vec<u32> {
         .collect()
 }
 
-/// Settings of a job's session for queries with `workers`, including the session itself. With more than one, the
-/// planner's costs and minimum size of parallel plans are set to 0, like a hint; [`parallel_tables`] sets the number.
+/// Settings of a job's session for queries with `workers`, the session itself included. With more than one, the planner's costs of
+/// parallel plans are 0, like a hint; [`parallel_tables`] sets the number.
 pub(super) fn parallel_settings(workers: u32) -> Vec<(&'static str, String)> {
     let mut settings = vec![
         ("max_parallel_workers_per_gather", workers.saturating_sub(1).to_string()),
@@ -55,9 +51,8 @@ pub(super) fn parallel_settings(workers: u32) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Statements that set the planner's number of workers for each of the workload's tables. Otherwise it depends on the
-/// table's size: one more each time the size triples, nine for 128 MiB. The session's setting stays the limit, so other
-/// workloads on the same tables run without workers.
+/// Statements that set the planner's number of workers for each of the workload's tables; otherwise it depends on the table's size. The
+/// session's setting stays the limit, so other workloads on the same tables run without workers.
 pub(super) fn parallel_tables(work: &Work) -> Vec<String> {
     let Some(workers) = work.parallel_workers().map(|n| n.saturating_sub(1)) else { return Vec::new() };
     let name = |table: &Table| KNOWLEDGE.dialect.table_name(work, &table.name);

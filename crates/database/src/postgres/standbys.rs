@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::connect::{Endpoint, SessionRole};
+use super::knowledge::{message, refusal};
 use super::sql::literal;
 use super::wire::{Connection, Values};
 use crate::error::{TargetError, unless_refused};
@@ -36,24 +37,15 @@ impl Identity {
         at: &Endpoint,
     ) -> Result<(), TargetError> {
         let (shown, at) = (&endpoint.config.shown, &at.config.shown);
-        if first.standby {
-            return Err(TargetError::Refused(format!(
-                "'{at}' is a read-only standby: give its primary in the URL, and standbys with --node, or for levels with --standby"
-            )));
-        }
+        let parts = [("url", shown.as_str()), ("first", at)];
         match (&first.system, &self.system) {
-            _ if !self.standby => Err(TargetError::Refused(format!(
-                "'{shown}' is no standby of '{at}', but a server of its own: nodes are instances of one database. Measure each by \
-                 itself, and set their runs side by side (loadline report RUN RUN)"
-            ))),
+            _ if first.standby => Err(refusal("standby-first", &parts)),
+            _ if !self.standby => Err(refusal("own-server", &parts)),
             (Some(a), Some(b)) if a == b => Ok(()),
-            (Some(a), Some(b)) => Err(TargetError::Refused(format!(
-                "'{shown}' is a standby of another primary: its system identifier is {b}, and that of the URL's server is {a}"
-            ))),
-            _ => Err(TargetError::Refused(format!(
-                "'{shown}' is a standby, and whether it is one of the URL's server is unknown: GRANT EXECUTE ON FUNCTION \
-                 pg_catalog.pg_control_system() to the role"
-            ))),
+            (Some(a), Some(b)) => {
+                Err(refusal("standby-of-another", &[&parts[..], &[("its", b.as_str()), ("other", a)]].concat()))
+            }
+            _ => Err(refusal("unknown-primary", &parts)),
         }
     }
 }
@@ -90,12 +82,10 @@ fn reach(c: &mut Connection, end: &str, standby: &Endpoint) -> Result<(), Target
         let paused = row.value(1) == Some("paused");
         if paused || since.elapsed() > PATIENCE {
             let how = if paused { "its replay is paused" } else { "it does not get on" };
-            return Err(TargetError::Local(format!(
-                "the standby at {} is {behind:.0} bytes of log behind its primary, and {how}: see its log",
-                standby.config.place()
-            )));
+            let (place, bytes) = (standby.config.place(), format!("{behind:.0}"));
+            return Err(TargetError::Local(message("behind", &[("place", &place), ("bytes", &bytes), ("how", how)])));
         }
-        go_on(&standby.interrupted, "waiting for a standby")?;
+        go_on(&standby.request.interrupted, "waiting for a standby")?;
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -1,7 +1,7 @@
 //! The private throwaway PostgreSQL server of `postgres-temp:` and its standbys. See [`crate::temp`].
 //!
-//! A standby is a copy of the primary's new data folder, which follows the primary through a socket. Nothing listens on the network: a
-//! standby finds the primary, or the relay to it, in a folder that only their user may enter.
+//! A standby is a copy of the primary's new data folder. Nothing listens on the network: a standby follows the primary, or the relay to
+//! it, by a socket in a folder that only their user may enter.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,6 +12,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::connect::{Endpoint, SessionRole};
+use super::knowledge::message;
 use super::{sql, standbys};
 use crate::env::of_target;
 use crate::error::TargetError;
@@ -95,7 +96,6 @@ impl Stages for Installed {
     }
 }
 
-/// Refuses values with which no standby can follow.
 fn check_followed(name: &str, value: &str, standbys: u32) -> Result<(), TargetError> {
     let few = match normal(name).as_str() {
         "max_wal_senders" | "max_replication_slots" => value.parse().is_ok_and(|n: u32| n < standbys),
@@ -105,20 +105,15 @@ fn check_followed(name: &str, value: &str, standbys: u32) -> Result<(), TargetEr
     if !few {
         return Ok(());
     }
-    Err(TargetError::Usage(format!(
-        "--setting {name}={value}: no standby can follow such a server, and this one has {standbys}: leave it out"
-    )))
+    let parts = [("name", name), ("value", value), ("standbys", &standbys.to_string())];
+    Err(TargetError::Usage(message("not-followed", &parts)))
 }
-
-const CONFIG: &str = "postgresql.conf";
-/// Successor while it is written.
-const NEW_CONFIG: &str = "postgresql.conf.new";
 
 /// Writes a server's configuration file, under a name of its own first: the server may read it at any time.
 fn configure(settings: &Settings, server: &Server) -> Result<(), TargetError> {
-    let new = server.dir.join(NEW_CONFIG);
+    let new = server.dir.join("postgresql.conf.new");
     server.write(&new, &config(server.settings(settings), server.number > 0))?;
-    std::fs::rename(&new, server.dir.join(CONFIG))
+    std::fs::rename(&new, server.dir.join("postgresql.conf"))
         .map_err(|e| server.failure("its configuration cannot be written", &e.to_string()))
 }
 
@@ -139,11 +134,8 @@ fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
 pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
-    /// Sets a block cache that is small compared with `data_bytes`, or the default size (`None`). Restarts the server if
-    /// the size changes. A size set by the user stays.
-    ///
-    /// The small cache is a sixth of the data: it holds the index (a twelfth) and few of the rows, so a row costs little
-    /// more than one read (with an eighth it was 1.3).
+    /// Sets a block cache that is a sixth of `data_bytes`, or the default size (`None`), by a restart if that is another. A size set by
+    /// the user stays. A sixth holds the index (a twelfth) and few rows: one costs little more than one read (with an eighth 1.3).
     pub(super) fn set_cache(&mut self, data_bytes: Option<u64>) -> Result<(), TargetError> {
         let Servers { setup, settings, .. } = self;
         let default = setup.product.cache_mib(setup.memory);
@@ -164,8 +156,8 @@ impl TempServer {
         let stages = &self.setup.product.restart;
         self.first.stop(stages);
         self.start(0)?;
-        // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones.
-        // One that cannot replay higher limits stands still until it is restarted.
+        // A standby does not start with lower limits (max_connections …) than those in the log before the primary's new ones, and
+        // stands still at higher ones until it is restarted.
         let _ = standbys::wait(&self.endpoint_of(&self.first)?, &self.running_standbys()?);
         for number in 1..=self.further.len() {
             self.further[number - 1].stop(stages);

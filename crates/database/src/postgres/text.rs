@@ -1,12 +1,10 @@
-//! Texts of statements in the simple query protocol, as pgbench sends them, and how many transactions they commit.
-//!
-//! The server counts each transaction that ends in a commit in `xact_commit`, also one that only read. Which there were
-//! follows from the command tags and from the state that `ReadyForQuery` says: statements outside a block share one
-//! implicit transaction until the text ends or COMMIT does.
+//! Texts of statements in the simple query protocol, as pgbench sends them, and how many transactions they commit: also those that only
+//! read, as in `xact_commit`. That follows from the command tags and the state that `ReadyForQuery` says: statements outside a block
+//! share one implicit transaction until the text ends or COMMIT does.
 
 use postgres_protocol::message::frontend;
 
-use super::protocol::{self, ServerError};
+use super::protocol;
 use super::wire::Connection;
 use crate::error::TargetError;
 use crate::role::{Results, TextDone, TextResult};
@@ -17,7 +15,8 @@ const COMMIT_BY_THEMSELVES: [&str; 11] = [
     "COMMIT PREPARED", "ROLLBACK PREPARED",
 ];
 
-/// Counts the commits of a text from its command tags.
+const ONLY_READS: &str = ": scripts may only read, unless --allow-writes is given";
+
 #[derive(Debug, Default)]
 struct Commits {
     block: bool,
@@ -74,55 +73,35 @@ pub(super) fn send(
     done.results.clear();
     c.put(|out| frontend::query(text, out))?;
     c.send()?;
-    let (mut error, mut current) = (None, TextResult::default());
-    loop {
-        let incoming = c.next()?;
-        let body = c.body(incoming);
-        match incoming.tag {
-            b'Z' => {
-                c.ready(incoming);
-                break;
-            }
-            b'E' => {
-                let failed = ServerError::parse(body);
-                let mut e = if failed.is_fatal() { c.server_error(incoming)? } else { failed.failure() };
-                if reads_only && failed.code == "25006" {
-                    e = e.with(": scripts may only read, unless --allow-writes is given");
+    let (mut copies, mut current) = (None, TextResult::default());
+    let sent = c.until_ready(|tag, body| match tag {
+        b'T' if keep != Results::None => current.columns = protocol::names(body),
+        b'D' if keep != Results::None => current.rows.push(protocol::texts(body)),
+        b'C' | b'I' => {
+            count.tag(std::str::from_utf8(body.strip_suffix(&[0]).unwrap_or(body)).unwrap_or_default());
+            if keep != Results::None {
+                if keep == Results::Last {
+                    done.results.clear();
                 }
-                error.get_or_insert(e);
+                done.results.push(std::mem::take(&mut current));
             }
-            b'T' if keep != Results::None => current.columns = protocol::names(body),
-            b'D' if keep != Results::None => current.rows.push(protocol::texts(body)),
-            b'C' | b'I' => {
-                count.tag(std::str::from_utf8(body.strip_suffix(&[0]).unwrap_or(body)).unwrap_or_default());
-                if keep != Results::None {
-                    if keep == Results::Last {
-                        done.results.clear();
-                    }
-                    done.results.push(std::mem::take(&mut current));
-                }
-            }
-            // COPY FROM STDIN waits for rows.
-            b'G' => {
-                error.get_or_insert_with(|| {
-                    TargetError::Statement("COPY FROM STDIN: a script has no rows for it".into())
-                });
-                c.put(|out| frontend::copy_fail("a script has no rows", out))?;
-                c.send()?;
-            }
-            b'H' => {
-                error.get_or_insert_with(|| {
-                    TargetError::Statement("COPY TO STDOUT: scripts do not take its rows".into())
-                });
-            }
-            _ => {}
         }
+        b'G' => copies = Some("COPY FROM STDIN: a script has no rows for it"),
+        b'H' => copies = Some("COPY TO STDOUT: scripts do not take its rows"),
+        _ => {}
+    });
+    if sent.as_ref().is_err_and(TargetError::is_lost) {
+        return sent;
     }
     done.open = !c.is_idle();
-    count.end(done.open, error.is_some());
-    done.commits = count.commits;
-    done.uncertain = count.uncertain;
-    error.map_or(Ok(()), Err)
+    count.end(done.open, sent.is_err() || copies.is_some());
+    (done.commits, done.uncertain) = (count.commits, count.uncertain);
+    let is_write = |e: &TargetError| matches!(e, TargetError::Server(refusal) if refusal.code == "25006");
+    match copies {
+        Some(copy) => Err(TargetError::Statement(copy.into())),
+        None if reads_only => sent.map_err(|e| if is_write(&e) { e.with(ONLY_READS) } else { e }),
+        None => sent,
+    }
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::BytesMut;
 use loadline_workload::Arg;
-use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
-use super::knowledge::{KNOWLEDGE, Version};
+use super::knowledge::{KNOWLEDGE, release};
 use super::protocol::{self, ServerError};
 use super::sql::{SCHEMA, own};
+use crate::descriptor::Release;
 use crate::error::{Cause, TABLE_GONE, TargetError};
 use crate::patience::{self, Patience};
 use crate::role::Canceller;
@@ -61,8 +61,7 @@ pub(super) struct Connection {
     input: Input,
     /// Transaction status of the last `ReadyForQuery`: idle (`I`), in a transaction (`T`), or in a failed one (`E`).
     status: u8,
-    pub(super) version: Version,
-    /// The version as sent by the server.
+    pub(super) version: Release,
     pub(super) version_text: String,
     /// Process id of its server process, and the secret with which another connection cancels its query.
     pub(super) pid: u32,
@@ -72,7 +71,6 @@ pub(super) struct Connection {
     place: String,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     pub(super) own_commits: u64,
-    /// The books of its server.
     pub(super) ledger: Ledger,
 }
 
@@ -92,7 +90,7 @@ impl Connection {
             out: Vec::with_capacity(4096),
             input: Input::new(),
             status: b'I',
-            version: Version::default(),
+            version: release(""),
             version_text: String::new(),
             pid: 0,
             secret: 0,
@@ -104,7 +102,6 @@ impl Connection {
         }
     }
 
-    /// Sends [`Self::out`] in one write.
     #[inline]
     pub(super) fn send(&mut self) -> Result<(), TargetError> {
         let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
@@ -142,16 +139,6 @@ impl Connection {
         &self.input.bytes[incoming.start..incoming.end]
     }
 
-    /// `incoming` as a message of its kind, by a copy.
-    pub(super) fn parsed(&self, incoming: Incoming) -> Result<Message, TargetError> {
-        let bytes = &self.input.bytes[incoming.start - 5..incoming.end];
-        match Message::parse(&mut BytesMut::from(bytes)) {
-            Ok(Some(message)) => Ok(message),
-            Ok(None) => Err(self.not_spoken("a message that is cut off")),
-            Err(e) => Err(self.not_spoken(e)),
-        }
-    }
-
     #[cold]
     pub(super) fn not_spoken(&self, what: impl Display) -> TargetError {
         TargetError::Lost(format!("the server at {} does not speak PostgreSQL's protocol ({what})", self.place))
@@ -165,7 +152,7 @@ impl Connection {
         let body = String::from_utf8_lossy(self.body(incoming)).into_owned();
         if let Some(version) = body.strip_prefix("server_version\0") {
             self.version_text = version.trim_end_matches('\0').to_owned();
-            self.version = Version::parse(&self.version_text);
+            self.version = release(&self.version_text);
         }
     }
 
@@ -208,7 +195,7 @@ impl Connection {
         Ok(if is_gone { error.failure().with(TABLE_GONE) } else { error.failure() })
     }
 
-    /// Reads up to `ReadyForQuery` and passes every other message to `on`; returns the first error.
+    /// Reads up to `ReadyForQuery` and passes every other message to `on`; returns the first error. A COPY gets no rows.
     #[inline]
     pub(super) fn until_ready(&mut self, mut on: impl FnMut(u8, &[u8])) -> Result<(), TargetError> {
         let mut error = None;
@@ -216,22 +203,21 @@ impl Connection {
             let incoming = self.next()?;
             match incoming.tag {
                 b'Z' => {
-                    self.ready(incoming);
+                    self.status = self.body(incoming).first().copied().unwrap_or(b'I');
                     return error.map_or(Ok(()), Err);
                 }
                 b'E' => {
                     let e = self.server_error(incoming)?;
                     error.get_or_insert(e);
                 }
+                b'G' => {
+                    on(b'G', self.body(incoming));
+                    self.put(|out| frontend::copy_fail("there are no rows", out))?;
+                    self.send()?;
+                }
                 tag => on(tag, self.body(incoming)),
             }
         }
-    }
-
-    /// Notes the transaction status of a `ReadyForQuery`.
-    #[inline]
-    pub(super) fn ready(&mut self, incoming: Incoming) {
-        self.status = self.body(incoming).first().copied().unwrap_or(b'I');
     }
 
     /// As [`Self::until_ready`], for loadline's own work: its commit is subtracted from the counters.
@@ -288,7 +274,6 @@ impl Connection {
         out.extend_from_slice(EXECUTE);
     }
 
-    /// Sends [`Self::out`] and a Sync.
     #[inline]
     pub(super) fn send_and_sync(&mut self) -> Result<(), TargetError> {
         self.out.extend_from_slice(SYNC);
@@ -302,13 +287,11 @@ impl Connection {
         self.text_rows()
     }
 
-    /// Runs one statement with text parameters.
     pub(super) fn query_with(&mut self, sql: &str, values: &[&str]) -> Result<Vec<Row>, TargetError> {
         self.put(|out| frontend::parse("", sql, [], out))?;
         self.send_bound("", values)
     }
 
-    /// Runs the prepared statement `name` with text parameters.
     pub(super) fn send_bound(&mut self, name: &str, values: &[&str]) -> Result<Vec<Row>, TargetError> {
         self.call(name, false, values.iter().map(|v| Arg::Bytes(v.as_bytes())));
         self.send_and_sync()?;
@@ -341,13 +324,8 @@ impl Connection {
         Ok(self.row(sql)?.number(0))
     }
 
-    /// Prepares statements (name, text, parameter types) in one round trip.
-    pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), TargetError> {
-        self.prepare_each(statements).map_err(|(_, e)| e)
-    }
-
-    /// As [`Self::prepare`]; an error comes with the number of the statement that is refused.
-    pub(super) fn prepare_each(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), (usize, TargetError)> {
+    /// Prepares statements (name, text, parameter types) in one round trip; an error comes with the number of the one that is refused.
+    pub(super) fn prepare(&mut self, statements: &[(&str, &str, &[u32])]) -> Result<(), (usize, TargetError)> {
         let mut prepared = 0;
         let mut each = statements.iter();
         let put = each
@@ -358,7 +336,6 @@ impl Connection {
         done.map_err(|e| (prepared, e))
     }
 
-    /// Adds loadline's own commits to the ledger.
     pub(super) fn book(&mut self) {
         self.ledger.fetch_add(std::mem::take(&mut self.own_commits), Ordering::Relaxed);
     }

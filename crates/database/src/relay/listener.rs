@@ -1,16 +1,12 @@
 //! Where a relay listens: at a Unix socket, or at a port of the loopback address that is open to one user's processes only.
 //!
-//! Everybody on the machine can connect to a port, and the server behind the relay lets in whoever comes, because otherwise only
-//! its own user reaches its socket. So the owner of each connection is looked up in `/proc/net/tcp` (proc(5)).
+//! Everybody on the machine can connect to a port, and the server behind the relay lets in whoever comes. So the owner of each
+//! connection is looked up in `/proc/net/tcp` (proc(5)).
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
-
-/// State of a connection in `/proc/net/tcp` that is open.
-const ESTABLISHED: &str = "01";
 
 pub(super) enum Listener {
     Socket(UnixListener),
@@ -19,10 +15,6 @@ pub(super) enum Listener {
 }
 
 impl Listener {
-    pub(super) fn at(socket: &Path) -> io::Result<Listener> {
-        UnixListener::bind(socket).map(Listener::Socket)
-    }
-
     /// At a free port of the loopback address, which is returned.
     pub(super) fn on_loopback(uid: u32) -> io::Result<(Listener, u16)> {
         let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -34,8 +26,9 @@ impl Listener {
         match self {
             Listener::Socket(listening) => listening.accept().map(|(client, _)| client),
             Listener::Port(listening, uid) => {
-                let (client, _) = listening.accept()?;
-                if owner(&client)? != Some(*uid) {
+                let (client, theirs) = listening.accept()?;
+                let table = std::fs::read_to_string("/proc/net/tcp")?;
+                if owner_in(&table, theirs, client.local_addr()?) != Some(*uid) {
                     return Err(io::ErrorKind::PermissionDenied.into());
                 }
                 // As a database's own connections do.
@@ -56,13 +49,7 @@ impl AsFd for Listener {
     }
 }
 
-/// User of the process at the other end; `None` if it has closed that already, which then counts as root's.
-fn owner(client: &TcpStream) -> io::Result<Option<u32>> {
-    let table = std::fs::read_to_string("/proc/net/tcp")?;
-    Ok(owner_in(&table, client.peer_addr()?, client.local_addr()?))
-}
-
-/// User of the end at `theirs` of the connection with `ours`.
+/// User of the end at `theirs` of the connection with `ours`; `None` if it has closed that already, which then counts as root's.
 fn owner_in(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
     let (theirs, ours) = (shown(theirs)?, shown(ours)?);
     table.lines().find_map(|line| {
@@ -71,7 +58,8 @@ fn owner_in(table: &str, theirs: SocketAddr, ours: SocketAddr) -> Option<u32> {
         let ends = (fields.next()?, fields.next()?);
         let state = fields.next()?;
         let (uid, inode) = (fields.nth(3)?, fields.nth(1)?);
-        let is_open = ends == (&*theirs, &*ours) && state == ESTABLISHED && inode != "0";
+        // ESTABLISHED.
+        let is_open = ends == (&*theirs, &*ours) && state == "01" && inode != "0";
         is_open.then(|| uid.parse().ok()).flatten()
     })
 }
@@ -87,6 +75,7 @@ fn shown(address: SocketAddr) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::net::TcpStream;
 
     use super::*;
 

@@ -1,6 +1,5 @@
 //! Relations only: the machine may be busy.
 
-use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 use super::*;

@@ -14,14 +14,12 @@ pub trait Administration {
     }
 
     /// Drops existing workload tables and creates them empty.
-    fn create(&self, work: &Work) -> Result<(), TargetError> {
-        let _ = work;
+    fn create(&self, _work: &Work) -> Result<(), TargetError> {
         Ok(())
     }
 
-    /// Loads the missing rows of the jobs `0 … jobs − 1` and of the data set, and updates `progress`.
-    fn load_watched(&self, work: &Work, jobs: u32, progress: &LoadProgress) -> Result<(), TargetError> {
-        let _ = (work, jobs, progress);
+    /// Loads the missing rows of so many jobs and of the data set, and updates the progress.
+    fn load_watched(&self, _work: &Work, _jobs: u32, _progress: &LoadProgress) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -29,15 +27,13 @@ pub trait Administration {
         self.load_watched(work, jobs, &LoadProgress::default())
     }
 
-    /// Disk space that the log takes while `data` bytes of rows and `indexes` bytes of indexes are loaded: by default all written
-    /// bytes, because the log's space may not be reused.
+    /// Disk space that the log takes while so many bytes of rows and of indexes are loaded: all, as it may not be reused.
     fn log_space(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError> {
         Ok(LogSpace { bytes: data.saturating_add(indexes), ..LogSpace::default() })
     }
 
-    /// Before every test with `driver`: empties the tables that the workload fills, and changes server-wide settings.
-    fn reset(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
-        let _ = (work, driver);
+    /// Before every test: empties the tables that the workload fills, and changes server-wide settings for the driver.
+    fn reset(&self, _work: &Work, _driver: Driver) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -46,13 +42,11 @@ pub trait Administration {
         Ok(None)
     }
 
-    /// Evidence of the jobs' work: the result of the workload's evidence query (NULL counts as 0), or the target's own count; `None` if
-    /// the workload has none.
+    /// Result of the workload's evidence query (NULL counts as 0), or the target's own count of the jobs' work; `None` if there is none.
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError>;
 
     /// Drops the workload tables; those of the data set stay.
-    fn drop_tables(&self, work: &Work) -> Result<(), TargetError> {
-        let _ = work;
+    fn drop_tables(&self, _work: &Work) -> Result<(), TargetError> {
         Ok(())
     }
 
@@ -61,9 +55,8 @@ pub trait Administration {
         Ok(Vec::new())
     }
 
-    /// As [`Self::clean`], but tables that an earlier run kept stay, and with `keep_data` the data set from now on.
-    fn clean_after_run(&self, keep_data: bool) -> Result<Vec<String>, TargetError> {
-        let _ = keep_data;
+    /// As [`Self::clean`], but tables that an earlier run kept stay, and with `_keep_data` the data set from now on.
+    fn clean_after_run(&self, _keep_data: bool) -> Result<Vec<String>, TargetError> {
         self.clean()
     }
 }
@@ -79,7 +72,6 @@ impl RunLock {
     }
 }
 
-/// Disk space that the log takes while data are loaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogSpace {
     /// Bytes in addition to its present size.

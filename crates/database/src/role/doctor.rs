@@ -11,15 +11,13 @@ pub trait Doctor {
     /// Checks everything that would spoil the figures of a run.
     fn doctor(&self) -> Result<Vec<Finding>, TargetError>;
 
-    /// Limits of this server beside those of its kind, because of a setting that loadline does not change. Workloads that need it
-    /// are skipped with the reason.
+    /// Limits of this server beside those of its kind: workloads that need more are skipped with the reason.
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         Ok(Capabilities::default())
     }
 
     /// Why it cannot do this work, with these parameters and this size of the data: it is skipped.
-    fn refuses(&self, work: &Work) -> Option<String> {
-        let _ = work;
+    fn refuses(&self, _work: &Work) -> Option<String> {
         None
     }
 
@@ -54,15 +52,9 @@ pub struct GrantSql {
 }
 
 impl GrantSql {
-    /// `GRANT privilege TO role`.
     pub(crate) fn for_role(privilege: &str, role: &str) -> GrantSql {
         let [grant, revoke] = [format!("GRANT {privilege} TO {role}"), format!("REVOKE {privilege} FROM {role}")];
         GrantSql { grant, revoke: Some(revoke) }
-    }
-
-    /// A change that is no grant, and the way back.
-    pub(crate) fn change(change: impl Into<String>, back: impl Into<String>) -> GrantSql {
-        GrantSql { grant: change.into(), revoke: Some(back.into()) }
     }
 }
 

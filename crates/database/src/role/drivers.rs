@@ -58,10 +58,9 @@ pub trait ClientSession: Send {
         Ok((rows, Some(done)))
     }
 
-    /// Sends a text of one or more statements as one message, as any client does, and reads all results. `done` says what it did, also
-    /// if one of its statements failed; [`TargetError::Unsupported`] if the database has no such message.
-    fn send_text(&mut self, text: &str, keep: Results, done: &mut TextDone) -> Result<(), TargetError> {
-        let _ = (text, keep, done);
+    /// Sends a text of one or more statements as one message, as any client does, and reads all results. The last argument gets what it
+    /// did, also if one of its statements failed; [`TargetError::Unsupported`] if the database has no such message.
+    fn send_text(&mut self, _text: &str, _keep: Results, _done: &mut TextDone) -> Result<(), TargetError> {
         Err(TargetError::Unsupported("this target does not run texts of statements".into()))
     }
 
@@ -84,7 +83,6 @@ pub trait ClientSession: Send {
     }
 }
 
-/// Which results of a text a session keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Results {
     None,
@@ -102,7 +100,6 @@ pub struct TextDone {
     pub results: Vec<TextResult>,
 }
 
-/// Result of a statement, in text form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextResult {
     pub columns: Vec<String>,
@@ -184,7 +181,6 @@ pub trait DatabaseSession: Send {
 
 #[derive(Debug, Clone, Default)]
 pub struct Slice {
-    /// Start of its first transaction, ns.
     pub first_start_ns: u64,
     /// Times of the transactions that completed before the end of the slice.
     pub transaction: Latencies,

@@ -14,12 +14,11 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A database with replicas, whose level (how far a commit waits for them) and whose distance loadline can change.
 pub trait Levels {
-    /// Brings the level of this name about (of [`TargetKind::levels`](crate::TargetKind)), or the baseline (`None`), in which replicas
-    /// receive, and a commit waits for its own disk only; with this one-way delay to each replica. Waits until both are in force.
-    /// [`TargetError::Local`], with what the database says of its replicas, if they do not get into force.
+    /// Brings the level of this name about (of [`TargetKind::levels`](crate::TargetKind)), or the baseline (`None`), in which a commit
+    /// waits for its own disk only; with this one-way delay to each replica. [`TargetError::Local`], with what the database says of its
+    /// replicas, if they do not get into force.
     fn bring_about(&self, level: Option<&str>, delay: Duration) -> Result<(), TargetError>;
 
-    /// A session that looks at the replicas while a test runs.
     fn watch(&self) -> Result<ReplicaWatch, TargetError>;
 }
 
@@ -28,7 +27,6 @@ pub trait Levels {
 pub struct Level {
     /// Name on the command line and in tables: `remote_write`, `on:any-1`.
     pub name: String,
-    /// Another name by which it may be given.
     pub alias: Option<&'static str>,
     /// Replicas that must be there.
     pub replicas: u32,
@@ -81,15 +79,14 @@ pub(crate) fn find_level<'l, T>(
     name: Option<&str>,
 ) -> Result<Option<&'l T>, TargetError> {
     let Some(name) = name else { return Ok(None) };
-    let names: Vec<&str> = known.iter().map(name_of).collect();
-    match names.iter().position(|known| *known == name) {
-        Some(at) => Ok(known.get(at)),
-        None => Err(TargetError::Usage(format!("there is no level '{name}': known are {}", names.join(", ")))),
-    }
+    let found = known.iter().find(|known| name_of(known) == name);
+    let names = || known.iter().map(&name_of).collect::<Vec<_>>().join(", ");
+    let unknown = || TargetError::Usage(format!("there is no level '{name}': known are {}", names()));
+    found.map(Some).ok_or_else(unknown)
 }
 
-/// Waits for a level (or the baseline) to be in force, for `patience` at most. `look` gets the time waited so far, and returns what is
-/// found while it is not, which is the error in the end.
+/// Waits for a level (or the baseline) to be in force, for `patience` at most. `look` gets the time waited, and returns what is found
+/// while it is not.
 pub(crate) fn wait_in_force(
     level: Option<&str>,
     patience: Duration,
@@ -113,7 +110,6 @@ pub(crate) fn not_in_force(level: Option<&str>, why: &str) -> TargetError {
     TargetError::Local(format!("the {level} not in force{why}"))
 }
 
-/// A replica as the database states it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replica {
     pub name: String,

@@ -14,7 +14,6 @@ pub enum Scope {
     All,
 }
 
-/// Reads the database's counters.
 pub trait Observation {
     fn observer(&self) -> Result<Box<dyn Observer>, TargetError> {
         self.observer_of(Scope::Jobs)
@@ -28,9 +27,8 @@ pub trait Observation {
         Vec::new()
     }
 
-    /// Commits of loadline's own that sessions of this process made so far and that the server counts like any other, of each instance in
-    /// the order of a snapshot's nodes. An observer subtracts those of its own process, and cannot know those of another one. Empty
-    /// if no session of a job makes any.
+    /// Commits of loadline's own by sessions of this process so far that the server counts like any other, of each instance in the order
+    /// of a snapshot's nodes: an observer in another process must subtract them. Empty if no session of a job makes any.
     fn own_commits(&self) -> Vec<u64> {
         Vec::new()
     }
@@ -42,19 +40,15 @@ pub trait Observation {
     }
 
     /// Takes sessions for those of jobs which another process opened, and knows by [`Self::job_sessions`].
-    fn adopt_jobs(&self, sessions: &[Vec<u32>]) {
-        let _ = sessions;
-    }
+    fn adopt_jobs(&self, _sessions: &[Vec<u32>]) {}
 
     /// Ends the sessions of jobs of another process, which hangs or cannot be reached, by their numbers in the test and the server's ids,
     /// as far as known. Returns how many were there; `None` if this database cannot tell whose sessions they are.
-    fn end_jobs(&self, jobs: std::ops::Range<u32>, sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
-        let _ = (jobs, sessions);
+    fn end_jobs(&self, _jobs: std::ops::Range<u32>, _sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
         Ok(None)
     }
 }
 
-/// A session that reads the database's own counters.
 pub trait Observer: Send {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError>;
 
@@ -75,7 +69,6 @@ impl std::fmt::Debug for dyn Observer {
     }
 }
 
-/// Processes or threads of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionTasks {
     /// Their ids, as the server sees them: in a container they may differ from those of the machine. Empty if unknown.

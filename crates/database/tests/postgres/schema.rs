@@ -22,24 +22,6 @@ fn a_second_run_is_refused_until_the_first_ends() {
 }
 
 #[test]
-fn an_interrupted_load_is_resumed() {
-    let db = server().database("loading");
-    let target = db.target();
-    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
-    let sum =
-        "SELECT count(*), md5(string_agg(id || encode(payload, 'hex'), ',' ORDER BY id)) FROM loadline.lgwr_lat1_redo";
-    let whole = db.psql(sum);
-    assert!(whole.starts_with("512|"), "{whole}");
-    // Half of job 1's rows and all of job 2's are missing; job 3's rows were changed and must stay.
-    db.psql("DELETE FROM loadline.lgwr_lat1_redo WHERE id BETWEEN 150 AND 383; UPDATE loadline.lgwr_lat1_redo SET n = 5 WHERE id = 400");
-    target.load(&work, 4).unwrap();
-    assert_eq!(db.psql(sum), whole);
-    assert_eq!(db.psql("SELECT sum(n) FROM loadline.lgwr_lat1_redo"), "5");
-    target.load(&work, 6).unwrap();
-    assert_eq!(db.psql("SELECT count(*) FROM loadline.lgwr_lat1_redo"), "768");
-}
-
-#[test]
 fn the_largest_payload_stays_in_line_and_updates_stay_on_their_page() {
     let db = server().database("largest");
     let work = work("LGWR-LAT1", &[("payload", 1900)]);
@@ -74,19 +56,6 @@ fn cleaning_removes_only_loadlines_objects() {
         assert_refused(result, &["did not create"]);
     }
     assert_eq!(db.psql("SELECT count(*) FROM loadline.precious"), "0");
-}
-
-#[test]
-fn a_read_only_database_takes_no_tables_and_tells_its_settings() {
-    let db = server().database("doctor");
-    db.psql("ALTER DATABASE doctor SET default_transaction_read_only = on; ALTER DATABASE doctor SET synchronous_commit = off");
-    let e = db.target().create(&work("LGWR-LAT1", &[])).unwrap_err().to_string();
-    assert!(e.contains("25006") && e.contains("read-only"), "{e}");
-    let info = db.target().info().unwrap();
-    assert_eq!(info.settings.get("synchronous_commit").map(String::as_str), Some("off"));
-    assert!(info.settings.len() > 40 && info.log_dir.is_some_and(|d| d.ends_with("/pg_wal")));
-    let findings = db.target().doctor().unwrap();
-    assert!(findings.iter().any(|f| f.id == "log-directory" && f.severity == Severity::Ok), "{findings:?}");
 }
 
 #[test]

@@ -23,11 +23,16 @@ pub(crate) fn server() -> &'static Server {
     SERVER.get_or_init(Server::start)
 }
 
+fn psql_in(sockets: &Path, port: u16, database: &str) -> Command {
+    let mut psql = Command::new("psql");
+    psql.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &port.to_string(), "-d", database, "-h"]);
+    psql.arg(sockets);
+    psql
+}
+
 /// Runs SQL with psql, to check loadline's work without loadline.
 pub(crate) fn psql(sockets: &Path, port: u16, database: &str, sql: &str) -> String {
-    let mut psql = Command::new("psql");
-    psql.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p", &port.to_string(), "-h"]).arg(sockets);
-    let out = psql.args(["-d", database, "-c", sql]).output().unwrap();
+    let out = psql_in(sockets, port, database).args(["-c", sql]).output().unwrap();
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap().trim().to_owned()
 }
@@ -70,13 +75,8 @@ impl Server {
 
 /// A session that runs `sql` in a transaction and leaves it open, until it is killed.
 pub(crate) fn open_transaction(database: &str, sql: &str) -> Child {
-    let mut psql = Command::new("psql")
-        .args(["-X", "-q", "-U", "postgres", "-p", &PORT.to_string(), "-d", database, "-h"])
-        .arg(&server().dir)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut psql = psql_in(&server().dir, PORT, database);
+    let mut psql = psql.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     psql.stdin.as_mut().unwrap().write_all(format!("BEGIN; {sql};\n").as_bytes()).unwrap();
     psql
 }

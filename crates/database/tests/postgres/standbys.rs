@@ -176,15 +176,8 @@ fn standbys_are_nodes_that_read() {
 fn a_standbys_name_is_read_from_its_connection() {
     let known: toml::Table = include_str!("../../src/postgres.toml").parse().unwrap();
     let receiver = known["queries"]["receiver"].as_str().unwrap();
-    for (conninfo, name) in [
-        ("'user=a application_name=s1 host=h fallback_application_name=walreceiver'", "s1"),
-        ("'application_name=s 1 host=h'", "s 1"),
-        ("'host=h application_name=s 1'", "s 1"),
-        ("'user=a fallback_application_name=16/main sslmode=prefer'", "16/main"),
-        ("'application_name= fallback_application_name=walreceiver'", "walreceiver"),
-        ("'user=a host=h'", ""),
-        ("NULL", "NULL"),
-    ] {
+    let cases: toml::Table = include_str!("../../src/cases.toml").parse().unwrap();
+    for (conninfo, name) in cases["names-of-standbys"].clone().try_into::<Vec<(String, String)>>().unwrap() {
         let of = format!("(VALUES ({conninfo}, 'slot')) AS pg_stat_wal_receiver(conninfo, slot_name)");
         let sql = receiver.replace("pg_stat_wal_receiver", &of);
         let found =
