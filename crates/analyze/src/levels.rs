@@ -156,7 +156,7 @@ fn slope_interval(slopes: &[f64], points: usize, groups: &[usize], error: f64) -
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::{Check, InPair, Letter, LevelPoint, Random};
+    use loadline_model::{Check, InPair, Letter, LevelPoint, Outcome, Random};
 
     use super::*;
     use crate::paired::simulated::windows;
@@ -174,7 +174,7 @@ mod tests {
             });
             windows.into_iter().map(move |r| {
                 let variant = r.variant.clone().map(|window| InPair { level: level.clone(), ..window });
-                TestRecord { variant, ..r }.with_checks(vec![Check::require(CheckId::RoundTrip, true, String::new())])
+                TestRecord { variant, ..r }.with_checks(vec![Check::new(CheckId::RoundTrip, Outcome::Passed, "")])
             })
         };
         (1..).zip(delays_ms.iter().flat_map(of)).map(|(test, r)| TestRecord { test, ..r }).collect()

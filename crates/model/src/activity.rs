@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::manifest::TargetInfo;
+use crate::snapshot::{Series, Snapshot, WaitProfile};
+
 /// Version of the layout of a stored [`Activity`].
 pub const ACTIVITY_SCHEMA: u32 = 1;
 
@@ -182,7 +185,6 @@ impl View {
     }
 }
 
-/// Growth from the views `before` to the same views `after`.
 pub fn growth(before: &[View], after: Vec<View>) -> Vec<View> {
     let grown = |later: View| match before.iter().find(|v| v.title == later.title) {
         Some(earlier) => earlier.growth(later),
@@ -210,6 +212,37 @@ pub struct Sampling {
     pub answer_ms: f64,
     /// Share of the window, %.
     pub answer_pct: f64,
+}
+
+/// Version of the layout of a stored [`Watched`].
+pub const WATCHED_SCHEMA: u32 = 1;
+
+/// Contents of a file of `loadline snapshot`: a running database that was watched for a while, without any load of loadline's own.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Watched {
+    pub schema: u32,
+    pub loadline_version: String,
+    /// Wall-clock time of its start, RFC 3339, UTC.
+    pub taken_at: String,
+    /// Length, s.
+    pub seconds: f64,
+    pub target: TargetInfo,
+    pub open: Snapshot,
+    pub close: Snapshot,
+    /// Sampled waits of all clients but loadline.
+    pub waits: WaitProfile,
+    pub series: Series,
+    /// Figures of the machine by column id.
+    #[serde(default)]
+    pub figures: BTreeMap<String, f64>,
+    /// Statistics views, background work, and what the sampling cost.
+    pub activity: Activity,
+    /// Whether the database answered until the end.
+    #[serde(default)]
+    pub complete: bool,
+    /// Notes for the reader, e.g. on views that could not be read.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 #[cfg(test)]

@@ -57,8 +57,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// As [`Capabilities::refusal`], for the needs that `--force` cannot override (see
-    /// [`Capability::can_be_forced`]).
+    /// As [`Capabilities::refusal`], for the needs that `--force` cannot override.
     pub fn refusal_for_good(&self, driver: Driver, needs: &[Capability]) -> Option<String> {
         let cannot: Vec<Capability> = needs.iter().copied().filter(|c| !c.can_be_forced()).collect();
         self.refusal(driver, &cannot)

@@ -65,8 +65,7 @@ pub enum Outcome {
     Passed,
     /// The figures are valid, but the reader should know `detail`.
     Noted,
-    /// A proof failed, and the test is refused; or others took more of the machine than is allowed: see
-    /// [`CheckId::is_of_disturbance`].
+    /// A proof failed, and the test is refused; or others disturbed it ([`CheckId::is_of_disturbance`]).
     Failed,
     /// The check was not possible; `detail` says why.
     NotMade,
@@ -81,12 +80,6 @@ pub struct Check {
 }
 
 impl Check {
-    /// A check with the outcome `Passed` if `ok`, else `Failed`.
-    #[must_use]
-    pub fn require(id: CheckId, ok: bool, detail: String) -> Check {
-        Check::new(id, if ok { Outcome::Passed } else { Outcome::Failed }, detail)
-    }
-
     #[must_use]
     pub fn new(id: CheckId, outcome: Outcome, detail: impl Into<String>) -> Check {
         Check { id, outcome, detail: detail.into() }

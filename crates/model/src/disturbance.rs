@@ -1,62 +1,34 @@
-//! Disturbances of a test, from which value on each is noted, and from which value on the test is disturbed. The only place of
-//! these thresholds; docs/truth.md lists them.
+//! Disturbances of a test, with the values from which on each is noted and makes a test disturbed, as `disturbances.toml` lists them.
 //!
 //! Waiting for a CPU that the jobs or the database use is saturation: it is what a test is for, and no disturbance.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use crate::check::{CheckId, Outcome};
 use crate::column::*;
 use crate::format::number;
 use crate::record::TestRecord;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Disturbance {
     pub check: CheckId,
     pub column: &'static Column,
-    pub words: &'static str,
+    #[serde(deserialize_with = "kept")]
+    pub words: Kept,
     pub noted_from: f64,
     /// From this value on the test is disturbed; `None` if never.
     pub disturbed_from: Option<f64>,
 }
 
-/// Sessions of others at work, % of one, from which they are noted.
-const OTHER_SESSIONS_FROM: f64 = 5.0;
-
-pub const DISTURBANCES: [Disturbance; 11] = [
-    // An idle server's daemons use 1 to 3 %. A fifth of the CPUs costs a saturated test a fifth of its throughput, more
-    // than any figure may be off.
-    kind(CheckId::OtherCpu, OTHER_CPU_PCT, "other processes on the CPU", 5.0, Some(20.0)),
-    // Includes threads of the kernel, which also work for the test: a test of storage costs them a tenth of two CPUs.
-    kind(CheckId::UnknownCpu, UNKNOWN_CPU_PCT, "CPU used by unknown processes or the kernel", 15.0, Some(40.0)),
-    // Next to nothing is stolen on a host with CPUs for all. A tenth is lost throughput and longer tails.
-    kind(CheckId::CpuSteal, CPU_STEAL_PCT, "CPU steal", 1.0, Some(10.0)),
-    // Often on purpose, such as CPUs apart for client and server: any is noted. If others use the rest, `other-cpu` says so.
-    kind(CheckId::CpuAffinity, CPU_WITHHELD_PCT, "CPUs withheld from loadline", 0.1, None),
-    // A client that had to stop in a tenth of the periods measured its limit, not the database.
-    kind(CheckId::ClientThrottled, CLIENT_THROTTLED_PCT, "loadline stopped by its CPU limit", 1.0, Some(10.0)),
-    // The database's limit is part of the platform: it is noted only.
-    kind(CheckId::DatabaseThrottled, DATABASE_THROTTLED_PCT, "database stopped by its CPU limit", 1.0, None),
-    // A cool machine has none; the same test is not repeatable with a fifth.
-    kind(CheckId::ThermalThrottling, THERMAL_THROTTLED_PCT, "CPU slowed down by heat", 1.0, Some(20.0)),
-    // Logs of daemons keep a device busy for less than 1 %. The time of others is estimated from bytes: hence twice the
-    // threshold of CPU.
-    kind(CheckId::OtherIo, OTHER_IO_PCT, "device busy for other processes", 5.0, Some(40.0)),
-    // What a session costs depends on the server's size, and a monitor's are no harm: it is noted only.
-    kind(CheckId::OtherSessions, OTHER_SESSIONS_PCT, "other sessions at work on the server", OTHER_SESSIONS_FROM, None),
-    // Takes CPUs as another process does: the same thresholds as `other-cpu`.
-    kind(CheckId::OtherSessionsCpu, OTHER_SESSIONS_CPU_PCT, "other sessions on the server's CPU", 5.0, Some(20.0)),
-    // Blocks of a table that is larger than the memory cause a little of it by themselves.
-    kind(CheckId::MemoryPressure, MEMORY_PRESSURE_PCT, "tasks waiting for memory", 5.0, Some(40.0)),
-];
-
-const fn kind(
-    check: CheckId,
-    column: &'static Column,
-    words: &'static str,
-    noted_from: f64,
-    disturbed_from: Option<f64>,
-) -> Disturbance {
-    Disturbance { check, column, words, noted_from, disturbed_from }
-}
+/// None if the file cannot be read, which the tests detect.
+pub static DISTURBANCES: LazyLock<Vec<Disturbance>> = LazyLock::new(|| {
+    let file = toml::from_str::<BTreeMap<String, Vec<Disturbance>>>(include_str!("../disturbances.toml"));
+    file.unwrap_or_default().remove("disturbance").unwrap_or_default()
+});
 
 impl CheckId {
     /// Whether it is about others who used the machine, and not about the figures themselves.
@@ -96,8 +68,7 @@ pub fn disturbed_by(record: &TestRecord) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// How far the test of `record` was disturbed: the largest figure as a multiple of the threshold from which it makes a test
-/// disturbed.
+/// How far the test of `record` was disturbed: the largest figure as a multiple of the threshold of a disturbed test.
 pub fn severity(record: &TestRecord) -> f64 {
     let of = |d: &Disturbance| d.severity(record.figure(d.column)?);
     DISTURBANCES.iter().filter_map(of).fold(0.0, f64::max)
@@ -119,7 +90,8 @@ pub fn at_most_higher_pct(record: &TestRecord) -> Option<f64> {
     const MOST: f64 = 0.95;
     let taken = |d: &Disturbance| record.figure(d.column).filter(|pct| d.disturbed_from.is_some() && d.is_noted(*pct));
     let taken = DISTURBANCES.iter().filter_map(taken).sum::<f64>() / 100.0;
-    let sessions = record.figure(OTHER_SESSIONS_PCT).is_some_and(|pct| pct >= OTHER_SESSIONS_FROM);
+    let others = measured_by(OTHER_SESSIONS_PCT).zip(record.figure(OTHER_SESSIONS_PCT));
+    let sessions = others.is_some_and(|(kind, pct)| kind.is_noted(pct));
     (record.is_disturbed() && taken < MOST && !sessions).then(|| 100.0 * taken / (1.0 - taken))
 }
 
@@ -219,7 +191,8 @@ mod tests {
     #[test]
     fn each_threshold_is_in_the_docs() {
         let page = include_str!("../../../docs/truth.md");
-        for d in DISTURBANCES {
+        assert_eq!(DISTURBANCES.len(), 11);
+        for d in DISTURBANCES.iter() {
             let disturbed = d.disturbed_from.map_or("never".to_owned(), |pct| format!("{pct} %"));
             let noted = if d.noted_from < 1.0 { "any".to_owned() } else { format!("{} %", d.noted_from) };
             let end = format!("| {noted} | {disturbed} |");

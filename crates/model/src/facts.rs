@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::format::{bytes, did_you_mean};
+use crate::format::{bytes, did_you_mean, size};
 use crate::machine::{Machine, Storage};
 use crate::manifest::Manifest;
 
@@ -56,9 +56,9 @@ pub static FACTS: [FactName; 19] = [
         let found = machine(m).map(|machine| machine.memory_bytes).or(m.target.memory_bytes);
         found.filter(|n| *n > 0).map(|n| bytes(n as f64))
     }),
-    fact("persistent-memory", "Persistent memory", FactKind::Size, |m| each(m, |device| size(device, "pmem"))),
-    fact("flash", "Flash capacity", FactKind::Size, |m| each(m, |device| size(device, "0"))),
-    fact("disk", "Disk capacity", FactKind::Size, |m| each(m, |device| size(device, "1"))),
+    fact("persistent-memory", "Persistent memory", FactKind::Size, |m| each(m, |device| capacity(device, "pmem"))),
+    fact("flash", "Flash capacity", FactKind::Size, |m| each(m, |device| capacity(device, "0"))),
+    fact("disk", "Disk capacity", FactKind::Size, |m| each(m, |device| capacity(device, "1"))),
     fact("connectivity", "Connectivity", FactKind::Text, |_| None),
     fact("filesystem", "Filesystem", FactKind::Text, |m| each(m, |device| Some(device.filesystem.clone()))),
     fact("redundancy", "Redundancy", FactKind::Text, |m| each(m, |device| fact_of(device, "md_level"))),
@@ -93,9 +93,8 @@ fn fact_of(storage: &Storage, name: &str) -> Option<String> {
     storage.device_facts.get(name).cloned()
 }
 
-/// Size of the device, if it is persistent memory (`pmem`), or as rotational as the kernel states it (`0`, `1`): a virtual disk may be
-/// called so.
-fn size(storage: &Storage, medium: &str) -> Option<String> {
+/// Capacity of the device, if it is persistent memory (`pmem`), or rotational (`1`) or not (`0`) as the kernel states it.
+fn capacity(storage: &Storage, medium: &str) -> Option<String> {
     let (device, rotational) = (storage.device.as_deref()?, fact_of(storage, "rotational")?);
     let found = if device.starts_with("pmem") { "pmem" } else { &rotational };
     (found == medium).then_some(format!("{} ({device})", fact_of(storage, "size")?))
@@ -137,17 +136,10 @@ impl FactName {
 
 /// Bytes of a capacity as vendors and systems write it: `25.6 TB` is decimal, `512 GiB` binary.
 pub fn capacity_bytes(text: &str) -> Result<f64, String> {
-    const UNITS: [&str; 6] = ["B", "KB", "MB", "GB", "TB", "PB"];
-    let bad =
-        || format!("'{text}' is no size: give a number above 0 with GB, TB or PB (1000), or GiB, TiB or PiB (1024)");
-    let at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(bad)?;
-    let (number, unit) = text.split_at(at);
-    let number: f64 = number.trim().parse().map_err(|_| bad())?;
-    let unit = unit.trim().to_uppercase();
-    let base: f64 = if unit.contains('I') { 1024.0 } else { 1000.0 };
-    let power = UNITS.iter().position(|known| *known == unit.replacen("IB", "B", 1)).ok_or_else(bad)?;
-    let size = number * base.powi(i32::try_from(power).unwrap_or_default());
-    if size.is_finite() && size > 0.0 && unit != "IB" { Ok(size) } else { Err(bad()) }
+    let size = if text.to_lowercase().ends_with('b') { size(text, 1000.0) } else { None };
+    size.filter(|bytes| *bytes > 0.0).ok_or_else(|| {
+        format!("'{text}' is no size: give a number above 0 with GB, TB or PB (1000), or GiB, TiB or PiB (1024)")
+    })
 }
 
 /// The facts that a user gives, by id, as they are stored.

@@ -88,28 +88,27 @@ pub fn bytes(n: f64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// Parses `512MiB`, `4GiB`, `64k` or a bare number of bytes. Units are binary; their case and a final `iB` or `B`
-/// do not matter.
+/// Parses `512MiB`, `4GiB`, `64k` or a bare number of bytes. Units are binary, with or without `iB` or `B`, in any case.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size: write a number and KiB, MiB, GiB or TiB, such as 512MiB or 1.5GiB");
-    let lower = text.trim().to_ascii_lowercase();
-    let at = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
-    let (digits, unit) = lower.split_at(at);
-    let factor: u64 = match unit.trim() {
-        "" | "b" => 1,
-        "k" | "kb" | "kib" => 1 << 10,
-        "m" | "mb" | "mib" => 1 << 20,
-        "g" | "gb" | "gib" => 1 << 30,
-        "t" | "tb" | "tib" => 1 << 40,
-        _ => return Err(wrong()),
-    };
-    let value: f64 = digits.parse().map_err(|_| wrong())?;
-    let bytes = value * factor as f64;
-    if (0.0..9e15).contains(&bytes) { Ok(bytes as u64) } else { Err(wrong()) }
+    size(text, 1024.0).filter(|bytes| *bytes < 9e15).map(|bytes| bytes as u64).ok_or_else(wrong)
 }
 
-/// A small share as `2%` or `0.02`.
-/// Allowed are 0.01 % to 50 %.
+/// Bytes of a number with a unit, in any case: `kilo` is the step from one to the next, 1024 if it has an `i`. Without one it is bytes.
+pub(crate) fn size(text: &str, kilo: f64) -> Option<f64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let at = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
+    let (digits, unit) = (&lower[..at], lower[at..].trim());
+    let (letter, base) = match unit.strip_suffix("ib") {
+        Some("") => return None,
+        Some(letter) => (letter, 1024.0),
+        None => (unit.strip_suffix('b').unwrap_or(unit), kilo),
+    };
+    let power = ["", "k", "m", "g", "t", "p"].iter().position(|known| *known == letter)?;
+    Some(digits.parse::<f64>().ok()? * f64::powi(base, i32::try_from(power).ok()?))
+}
+
+/// A share from 0.01 % to 50 %, as `2%` or `0.02`.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let share = share_of(text).ok().filter(|share| (0.000_1..=0.5).contains(share));
     share.ok_or_else(|| format!("'{text}' must be between 0.01% and 50%, such as 2%"))

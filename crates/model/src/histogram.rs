@@ -94,6 +94,11 @@ impl Latencies {
         (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max_ns))
     }
 
+    /// Mean, median, 99th percentile and maximum, ns; `None` when empty.
+    pub fn summary_ns(&self) -> Option<[f64; 4]> {
+        Some([self.mean_ns()?, self.quantile_ns(0.5)? as f64, self.quantile_ns(0.99)? as f64, self.max_ns()? as f64])
+    }
+
     /// Their standard deviation as a share of their mean, from the histogram's buckets; 0 when empty.
     pub fn spread(&self) -> f64 {
         let mean = self.histogram.mean();

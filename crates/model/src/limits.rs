@@ -90,24 +90,18 @@ impl LogWriterPoint {
                 "the limits file has no log writer figure for commits {mode} with {redo_bytes:.0} bytes of redo{of}"
             ));
         };
-        let mut same: Vec<&LogWriterPoint> = points
-            .iter()
-            .filter(is_kind)
-            .filter(|p| p.of == near.of && p.redo_bytes_per_tx == near.redo_bytes_per_tx)
-            .collect();
-        same.sort_by_key(|p| p.jobs);
-        let below = same.iter().rev().find(|p| p.jobs <= jobs);
-        let above = same.iter().find(|p| p.jobs >= jobs);
+        let is_same = |p: &&LogWriterPoint| p.of == near.of && p.redo_bytes_per_tx == near.redo_bytes_per_tx;
+        let same = || points.iter().filter(is_kind).filter(is_same);
+        let below = same().filter(|p| p.jobs <= jobs).max_by_key(|p| p.jobs);
+        let above = same().filter(|p| p.jobs >= jobs).min_by_key(|p| p.jobs);
         let (Some(below), Some(above)) = (below, above) else {
-            let (first, last) = (same.first().map_or(0, |p| p.jobs), same.last().map_or(0, |p| p.jobs));
+            let counts = || same().map(|p| p.jobs);
+            let (first, last) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
             return Err(format!("the limits file has log writer figures for {first} to {last} jobs, not for {jobs}"));
         };
         let log = |jobs: u32| f64::from(jobs.max(1)).ln();
-        let share = if above.jobs == below.jobs {
-            0.0
-        } else {
-            (log(jobs) - log(below.jobs)) / (log(above.jobs) - log(below.jobs))
-        };
+        let width = log(above.jobs) - log(below.jobs);
+        let share = if width > 0.0 { (log(jobs) - log(below.jobs)) / width } else { 0.0 };
         let tps = below.tps + (above.tps - below.tps) * share;
         Ok(TestLimit {
             name: log_writer(),

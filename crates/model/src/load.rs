@@ -116,7 +116,6 @@ pub struct Population {
     pub rate_tps: Option<f64>,
 }
 
-/// Where a job belongs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PartOfJob {
     pub index: usize,
@@ -141,7 +140,6 @@ impl JobLoad {
         self.populations.clone()
     }
 
-    /// The part of job `job` of `jobs`.
     pub fn part_of(&self, job: u32, jobs: u32) -> PartOfJob {
         let mut number = job;
         for (index, population) in self.parts(jobs).into_iter().enumerate() {

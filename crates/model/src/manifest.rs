@@ -1,10 +1,9 @@
-//! The manifest of a run: plan, versions, target, machine.
+//! The manifest of a run: plan, versions, target with what the doctor finds, machine.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::finding::Finding;
 use crate::load::RateLooks;
 use crate::machine::{Machine, Storage};
 use crate::plan::Plan;
@@ -139,9 +138,7 @@ pub struct TargetInfo {
     pub memory_bytes: Option<u64>,
     /// Settings that matter, by name.
     pub settings: BTreeMap<String, String>,
-    /// Directory of the log (WAL, redo), if it is known.
     pub log_dir: Option<String>,
-    /// Directory of the data, if it is known.
     pub data_dir: Option<String>,
     /// Filesystem and device under log and data, by role (`log`, `data`); local targets only.
     #[serde(default)]
@@ -190,10 +187,48 @@ impl Calibration {
         if arm == Letter::A { code.to_owned() } else { format!("{code}{IN_ARM}{arm}") }
     }
 
-    /// The workload and the variant of a key.
     pub fn of_key(key: &str) -> (&str, Letter) {
         let all = (1..Letter::MOST).map(Letter::nth);
         let arm = all.map(|arm| (format!("{IN_ARM}{arm}"), arm)).find(|(end, _)| key.ends_with(end));
         arm.map_or((key, Letter::A), |(end, arm)| (&key[..key.len() - end.len()], arm))
+    }
+}
+
+crate::named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Severity {
+        /// Correct, or plain information.
+        Ok: "ok";
+        /// A figure will be missing or less reliable.
+        Warning: "warning";
+        /// The figures would be wrong: a run refuses it unless forced.
+        Refused: "REFUSED";
+        /// Nothing can be measured: a run refuses it, forced or not.
+        Impossible: "IMPOSSIBLE";
+    }
+    pub fn word;
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable identifier, e.g. `fsync`.
+    pub id: String,
+    pub severity: Severity,
+    pub subject: String,
+    pub value: String,
+    /// Effect on the figures and what to do next; empty if `severity` is `Ok`.
+    pub advice: String,
+}
+
+impl Finding {
+    pub fn new(
+        id: &str,
+        severity: Severity,
+        subject: impl Into<String>,
+        value: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Finding {
+        Finding { id: id.to_owned(), severity, subject: subject.into(), value: value.into(), advice: advice.into() }
     }
 }

@@ -62,3 +62,23 @@ macro_rules! named {
         }
     };
 }
+
+/// A text in small letters, as a constant.
+macro_rules! small {
+    ($text:expr) => {{
+        const SMALL: [u8; $text.len()] = $crate::named::in_small($text);
+        match std::str::from_utf8(&SMALL) {
+            Ok(text) => text,
+            Err(_) => "",
+        }
+    }};
+}
+
+pub(crate) use small;
+
+pub(crate) const fn in_small<const N: usize>(text: &str) -> [u8; N] {
+    let Some(letters) = text.as_bytes().first_chunk() else { return [0; N] };
+    let mut small = *letters;
+    small.make_ascii_lowercase();
+    small
+}

@@ -66,13 +66,10 @@ macro_rules! written {
 written! {
     /// A time as a number of seconds or as text with a unit (`500ms`, `30s`, `5m`, `1h`).
     TimeSpec, Seconds, "{} s", "a time is a number of seconds or a text with a unit: 30, \"30s\", \"5m\"";
-    /// A rate as a number of transactions per second, or the word `auto`.
     RateSpec, Tps, "{}", "a rate is a number of transactions per second, or \"auto\"";
-    /// A share as a number or as text: `0.3`, `30%`.
     ShareSpec, Share, "{}", "a share is a number or a text: 0.3, \"30%\"";
 }
 
-/// Job counts of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Jobs {

@@ -12,7 +12,6 @@ pub fn seed_of_window(seed: u64, window: u32) -> u64 {
     Random(seed.wrapping_add(u64::from(window).wrapping_mul(STEP))).next() >> 11
 }
 
-/// Start of [`fnv1a`].
 pub const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// FNV-1a of 64 bits: `hash`, and then `bytes`. It finds differences, it does not resist an adversary.

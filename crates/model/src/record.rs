@@ -1,8 +1,9 @@
-//! The record of one test: work, figures, checks.
+//! The record of one test: work, figures, checks, and what qualifies its figures.
 
 mod detail;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as Unknown;
@@ -10,8 +11,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::capability::Driver;
 use crate::check::{Check, CheckId, Outcome};
-use crate::forced::Forced;
-use crate::imported::valid_or_unchecked;
 use crate::note::{Note, known_notes};
 use crate::snapshot::WaitProfile;
 use crate::variant::{InPair, Letter, LevelPoint};
@@ -64,8 +63,7 @@ pub struct TestRecord {
     /// The variant that it measures, in a run of pairs; `repetition` is then the number of its pair.
     #[serde(flatten)]
     pub variant: Option<InPair>,
-    /// Number of the test whose first try was disturbed and of which this is a further try; of a pair, that of its first window. See
-    /// [`crate::tries`].
+    /// Number of the test of which this is a further try, or of the first window of the pair: see [`crate::tries`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub try_of: Option<u32>,
     /// Tries of the test. Never stored: counted when a run is read.
@@ -99,8 +97,7 @@ pub struct TestRecord {
     /// Workload parameters in force, calibrated ones included.
     #[serde(default)]
     pub parameters: BTreeMap<String, i64>,
-    /// Ids of the columns of the workload's key performance metrics, the most important first; empty in
-    /// records of older versions.
+    /// Ids of the columns of the workload's key metrics, the most important first; empty in records of older versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kpis: Vec<String>,
     #[serde(flatten, with = "detail::stored")]
@@ -112,6 +109,11 @@ pub struct TestRecord {
 /// Tries of a test that was not measured again.
 fn once() -> u32 {
     1
+}
+
+/// Reads the field `valid` of a record: `null` is that of an imported test.
+fn valid_or_unchecked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<bool>::deserialize(deserializer)?.unwrap_or(true))
 }
 
 /// Skips checks that only another version makes. A test that failed such a check stays refused, with its reason.
@@ -198,5 +200,84 @@ impl TestRecord {
             self.checks.iter().filter(|c| c.outcome == Outcome::Failed).map(|c| c.detail.as_str()).collect();
         self.valid = failed.is_empty();
         self.invalid_reason = (!failed.is_empty()).then(|| failed.join("; "));
+    }
+}
+
+crate::named! {
+    /// Source of the blocks that a database read, the best proof first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum DataSource {
+        Device: "device";
+        /// The device, but for a share that is known to be no larger than a bound.
+        Bounded: "bounded";
+        /// Caches and the device.
+        Lukewarm: "lukewarm";
+        Cached: "cached";
+    }
+    pub fn name;
+}
+
+/// Refusals that options overrode. Stored as one string, in which that of `--allow-cached` comes last.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Option<String>", into = "Option<String>")]
+pub struct Forced {
+    /// Refusal that `--force` overrode, or that an arm has on purpose.
+    pub refused: Option<String>,
+    /// Whether `--allow-cached` kept storage figures that are not proved to be the device's.
+    pub not_the_devices: bool,
+}
+
+const NOT_THE_DEVICES: &str = "--allow-cached: not the device's figures";
+
+impl Forced {
+    pub fn is_empty(&self) -> bool {
+        *self == Forced::default()
+    }
+}
+
+impl From<Option<String>> for Forced {
+    fn from(stored: Option<String>) -> Forced {
+        let Some(text) = stored else { return Forced::default() };
+        let (refused, not_the_devices) = match text.strip_suffix(NOT_THE_DEVICES) {
+            Some(rest) => (rest.strip_suffix("; ").unwrap_or(rest), true),
+            None => (text.as_str(), false),
+        };
+        Forced { refused: (!refused.is_empty()).then(|| refused.to_owned()), not_the_devices }
+    }
+}
+
+impl From<Forced> for Option<String> {
+    fn from(forced: Forced) -> Option<String> {
+        (!forced.is_empty()).then(|| forced.to_string())
+    }
+}
+
+impl fmt::Display for Forced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refused = self.refused.as_deref().unwrap_or_default();
+        let between = if self.refused.is_some() && self.not_the_devices { "; " } else { "" };
+        let cached = if self.not_the_devices { NOT_THE_DEVICES } else { "" };
+        write!(f, "{refused}{between}{cached}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_forced_is_stored_as_one_string() {
+        for (refused, not_the_devices, stored) in [
+            (None, false, None),
+            (None, true, Some("--allow-cached: not the device's figures")),
+            (Some("a; b"), false, Some("a; b")),
+            (Some("fsync is off"), true, Some("fsync is off; --allow-cached: not the device's figures")),
+        ] {
+            let forced = Forced { refused: refused.map(str::to_owned), not_the_devices };
+            let stored = stored.map(str::to_owned);
+            assert_eq!(Forced::from(stored.clone()), forced);
+            assert_eq!(Option::<String>::from(forced), stored);
+        }
     }
 }

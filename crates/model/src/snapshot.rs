@@ -1,4 +1,4 @@
-//! Snapshots of a database's counters, and samples of its waits.
+//! Snapshots of a database's counters, samples of its waits, and figures per second.
 
 use std::collections::BTreeMap;
 
@@ -85,86 +85,64 @@ impl WaitProfile {
     }
 }
 
-/// A mean time below this is of no reads or writes of a file, ns: to copy a block of 8 KiB from the page cache takes about a
-/// microsecond.
+/// Figures over time. Column 0 is `t_s`, seconds since the window start (negative during warm-up).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Column ids, e.g. `t_s`, `commit_throughput_tps`, `redo_mib_per_s`, `cpu_busy_pct`.
+    pub columns: Vec<String>,
+    /// Rows; a cell that was not measured is `None`.
+    pub rows: Vec<Vec<Option<f64>>>,
+}
+
+impl Series {
+    /// All cells of column `id`, or `None` if there is no such column.
+    pub fn column(&self, id: &str) -> Option<Vec<Option<f64>>> {
+        let at = self.columns.iter().position(|c| c == id)?;
+        Some(self.rows.iter().map(|row| row.get(at).copied().flatten()).collect())
+    }
+}
+
+/// A mean time below this is of no reads or writes of a file, ns: a copy of 8 KiB from the page cache takes about 1 µs.
 pub const LEAST_IO_NS: f64 = 300.0;
 
-/// Neutral counter names that targets fill beside the database's own, so that figures and checks are computed in
-/// one place.
+/// Neutral counters that targets fill beside the database's own, so that figures and checks are computed in one place.
 pub mod counter {
     /// End of the database's own counters that are the time of the last reset of a view.
     pub const STATS_RESET: &str = ".stats_reset";
     /// Those that describe the moment, and also fall.
     pub const GAUGES: [&str; 5] = [CLUSTER_SIZE, CLUSTER_VIEW, APPLY_QUEUE, REPLICA_BEHIND_BYTES, REPLICA_BEHIND_NS];
 
-    /// Declares each counter once: constant, name, and what it counts.
+    /// Declares each counter: a constant, whose name in small letters is that of the counter. What it counts is in `counters.toml`.
     macro_rules! counters {
-        ($($counter:ident $name:literal $counts:literal)+) => { $(#[doc = $counts] pub const $counter: &str = $name;)+ };
+        ($($counter:ident),+ $(,)?) => {
+            $(pub const $counter: &str = $crate::named::small!(concat!("loadline.", stringify!($counter)));)+
+
+            #[cfg(test)]
+            pub(super) const ALL: &[&str] = &[$($counter),+];
+        };
     }
 
     counters! {
-        COMMITS "loadline.commits" "Transactions committed, without loadline's own queries."
-        JOBS_BEFORE "loadline.jobs_before" "Transactions that loadline's jobs had completed before the snapshot was read."
-        JOBS_AFTER "loadline.jobs_after" "Transactions that loadline's jobs had completed after the snapshot was read."
-        FAILED_COMMITS "loadline.failed_commits" "COMMITs of loadline's jobs that had failed when the snapshot had been read."
-        OTHER_SESSIONS_CPU_NS "loadline.other_sessions_cpu_ns" "CPU time of the sessions of others, ns, as far as they were seen."
-        OTHER_SESSIONS_AT_NS "loadline.other_sessions_at_ns" "When that was read, ns: a while before the snapshot."
-        REDO_BYTES "loadline.redo_bytes" "Bytes of redo generated."
-        REDO_PAGE_IMAGES "loadline.redo_page_images"
-            "Images of whole pages in the redo, which a page's first change after a checkpoint has."
-        REDO_WRITES "loadline.redo_writes" "Write calls to the log."
-        REDO_SYNCS "loadline.redo_syncs" "Syncs of the log."
-        LOG_WAIT_NS "loadline.log_wait_ns" "Time that sessions waited for the log, ns, measured by the database."
-        REDO_BLOCKS "loadline.redo_blocks" "Log blocks written."
-        LOG_SWITCHES "loadline.log_switches" "Times that the database went on in the next file of its log, or began its log anew."
-        UNDO_BYTES "loadline.undo_bytes" "Bytes of undo generated."
-        OLD_ROWS "loadline.old_rows" "Rows updated and deleted, of each of which the version before is kept for readers."
-        LOG_PART_WAIT_NS "loadline.log_part_wait_ns" "Commit time before the write of the group began, ns."
-        LOG_PART_COPY_NS "loadline.log_part_copy_ns" "Time to copy records to the log buffer, ns."
-        LOG_PART_WRITE_NS "loadline.log_part_write_ns" "Commit time in the write of the group, ns."
-        LOG_PART_SYNC_NS "loadline.log_part_sync_ns" "Commit time in the sync of the group, ns."
-        LOG_PART_WAKE_NS "loadline.log_part_wake_ns" "Commit time after the group was durable, ns."
-        LOG_GROUPS "loadline.log_groups" "Groups written."
-        LOG_FILL_BYTES "loadline.log_fill_bytes" "Bytes in the log buffer at the start of a group's write, summed over the groups."
-        LOG_FULL_NS "loadline.log_full_ns" "Time that sessions waited for free space in the log buffer, ns."
-        WRITES "loadline.writes" "Write requests of the database to all files."
-        FLASH_WRITES "loadline.flash_writes" "Those of [`WRITES`] taken by a flash cache in the storage."
-        BLOCK_GETS "loadline.block_gets" "Blocks of tables and indexes looked up in the database's cache."
-        BLOCK_READS "loadline.block_reads" "Blocks that the database read from outside its cache; the page cache may have served them."
-        READ_BYTES "loadline.read_bytes" "Bytes of data files read."
-        READ_CALLS "loadline.read_calls" "Read calls on data files; one may read several blocks."
-        READ_NS "loadline.read_ns" "Time spent in reads of data files, ns."
-        BLOCK_WRITES "loadline.block_writes" "Blocks written to data files."
-        SYNCED_WRITES "loadline.synced_writes" "Of these, blocks that the database itself syncs soon after."
-        WRITE_CALLS "loadline.write_calls" "Write calls on data files; one may write several blocks."
-        WRITE_BYTES "loadline.write_bytes" "Bytes written to data files."
-        REDO_WRITE_NS "loadline.redo_write_ns" "Time spent in writes of the log, ns."
-        REDO_SYNC_NS "loadline.redo_sync_ns" "Time spent in syncs of the log, ns."
-        BUFFER_WAIT_NS "loadline.buffer_wait_ns"
-            "Time that sessions spent to get a free buffer in the database's cache, ns: waiting for one, or writing a changed block themselves."
-        LOCK_WAIT_NS "loadline.lock_wait_ns" "Time that sessions waited for locks held by others, ns, measured by the database."
-        WRITER_WAIT_NS "loadline.writer_wait_ns"
-            "Time that sessions waited for their turn to write, ns, in a database with one writer at a time."
-        ROWS_READ "loadline.rows_read" "Rows read from tables or found through indexes."
-        ROWS_CHANGED "loadline.rows_changed" "Rows inserted, updated and deleted."
-        CLUSTER_SIZE "loadline.cluster_size"
-            "Nodes of a cluster as one of them counts them, 0 at one that has lost the majority; of several nodes the mean."
-        CLUSTER_VIEW "loadline.cluster_view"
-            "Number of the last change in a cluster's membership, as one of its nodes counts them; of several nodes the mean."
-        APPLY_QUEUE "loadline.apply_queue" "Transactions of other nodes that a node has received and not yet applied."
-        CERT_FAILURES "loadline.cert_failures" "Transactions that failed certification: another node had changed one of their rows before."
-        APPLY_ABORTS "loadline.apply_aborts"
-            "Transactions that were aborted because a change of another node, applied here, needed their rows."
-        REPLICATED_BYTES "loadline.replicated_bytes" "Bytes that nodes sent to the others, each once, whatever the number of receivers."
-        FLOW_PAUSED_NS "loadline.flow_paused_ns"
-            "Time in which flow control stopped replication because a node could not keep up, ns; of several nodes the mean."
-        REPLICA_BEHIND_BYTES "loadline.replica_behind_bytes" "Redo that the slowest replica had not applied yet, bytes."
-        REPLICA_BEHIND_NS "loadline.replica_behind_ns"
-            "Time from a commit until the slowest replica applied it, ns; 0 if all had applied everything."
-        CHECKPOINTS "loadline.checkpoints" "Checkpoints started or completed, whichever the database counts."
-        WORKERS_PLANNED "loadline.workers_planned" "Parallel workers planned for queries."
-        WORKERS_CAME "loadline.workers_came" "Those of [`WORKERS_PLANNED`] that were launched."
-        PARALLEL_WHOLE "loadline.parallel_whole" "Parallel queries that got all workers they asked for."
-        PARALLEL_LESS "loadline.parallel_less" "Parallel queries that got fewer workers than they asked for."
+        COMMITS, JOBS_BEFORE, JOBS_AFTER, FAILED_COMMITS, OTHER_SESSIONS_CPU_NS, OTHER_SESSIONS_AT_NS, REDO_BYTES,
+        REDO_PAGE_IMAGES, REDO_WRITES, REDO_SYNCS, LOG_WAIT_NS, REDO_BLOCKS, LOG_SWITCHES, UNDO_BYTES, OLD_ROWS,
+        LOG_PART_WAIT_NS, LOG_PART_COPY_NS, LOG_PART_WRITE_NS, LOG_PART_SYNC_NS, LOG_PART_WAKE_NS, LOG_GROUPS,
+        LOG_FILL_BYTES, LOG_FULL_NS, WRITES, FLASH_WRITES, BLOCK_GETS, BLOCK_READS, READ_BYTES, READ_CALLS, READ_NS,
+        BLOCK_WRITES, SYNCED_WRITES, WRITE_CALLS, WRITE_BYTES, REDO_WRITE_NS, REDO_SYNC_NS, BUFFER_WAIT_NS,
+        LOCK_WAIT_NS, WRITER_WAIT_NS, ROWS_READ, ROWS_CHANGED, CLUSTER_SIZE, CLUSTER_VIEW, APPLY_QUEUE, CERT_FAILURES,
+        APPLY_ABORTS, REPLICATED_BYTES, FLOW_PAUSED_NS, REPLICA_BEHIND_BYTES, REPLICA_BEHIND_NS, CHECKPOINTS,
+        WORKERS_PLANNED, WORKERS_CAME, PARALLEL_WHOLE, PARALLEL_LESS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_its_text() {
+        let texts: BTreeMap<String, String> = toml::from_str(include_str!("../counters.toml")).unwrap();
+        let mut all = counter::ALL.to_vec();
+        all.sort_unstable();
+        assert_eq!(texts.keys().map(|name| format!("loadline.{name}")).collect::<Vec<_>>(), all);
     }
 }

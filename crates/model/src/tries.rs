@@ -5,46 +5,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disturbance::severity;
 use crate::note::Note;
-use crate::record::{TestRecord, Validity};
+use crate::record::TestRecord;
 
-/// Most tries of a test.
 pub const MOST_TRIES: u32 = 3;
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum TryOutcome {
-    /// All proofs hold, and nothing disturbed it.
-    Undisturbed,
-    /// All proofs hold, and others disturbed it: so many times as much as makes a test disturbed.
-    Disturbed(f64),
-    /// A proof failed.
-    Refused,
+/// How far others disturbed a try of these windows, by the worst of them: so many times as much as makes a test disturbed. `None` if it
+/// ends the tries of its test, and counts: nothing disturbed it, or a proof failed, which no other try may hide.
+pub fn disturbed(windows: &[&TestRecord]) -> Option<f64> {
+    if windows.iter().any(|r| !r.is_usable()) {
+        return None;
+    }
+    windows.iter().filter(|r| r.is_disturbed()).map(|r| severity(r)).reduce(f64::max)
 }
 
-impl TryOutcome {
-    /// The outcome of a try of these windows: that of the worst one.
-    pub fn of_windows(windows: &[&TestRecord]) -> TryOutcome {
-        let of = |record: &&TestRecord| match record.validity() {
-            Some(Validity::Disturbed) => TryOutcome::Disturbed(severity(record)),
-            Some(Validity::Refused) => TryOutcome::Refused,
-            Some(Validity::Valid) | None => TryOutcome::Undisturbed,
-        };
-        windows.iter().map(of).fold(TryOutcome::Undisturbed, |worst, next| match (worst, next) {
-            (TryOutcome::Refused, _) | (_, TryOutcome::Refused) => TryOutcome::Refused,
-            (TryOutcome::Disturbed(a), TryOutcome::Disturbed(b)) => TryOutcome::Disturbed(a.max(b)),
-            (TryOutcome::Undisturbed, other) | (other, TryOutcome::Undisturbed) => other,
-        })
-    }
-
-    /// How far it was disturbed; `None` if it ends the tries of its test, and counts: nothing disturbed it, or a proof failed, which no
-    /// other try may hide.
-    pub fn severity(self) -> Option<f64> {
-        if let TryOutcome::Disturbed(severity) = self { Some(severity) } else { None }
-    }
-}
-
-/// The place of the try that counts: the first without a [severity](TryOutcome::severity), else the least disturbed one.
-pub fn counting(tries: &[TryOutcome]) -> Option<usize> {
-    let severity = |place: &usize| tries[*place].severity().unwrap_or(-1.0);
+/// The place of the try that counts: the first that was not [disturbed], else the least disturbed one.
+pub fn counting(tries: &[Option<f64>]) -> Option<usize> {
+    let severity = |place: &usize| tries[*place].unwrap_or(-1.0);
     (0..tries.len()).min_by(|a, b| severity(a).total_cmp(&severity(b)))
 }
 
@@ -79,8 +55,7 @@ fn are_pair(a: &TestRecord, b: &TestRecord) -> bool {
     x.arm != y.arm && x.compares_as(y) && a.test + 1 == b.test && same_place
 }
 
-/// Splits the windows of a run into those that count, each at the place of the first try of its test and with the number of tries, and
-/// all others.
+/// Splits the windows of a run into those that count, each at the place of its test's first try and with the number of tries, and others.
 #[must_use]
 pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
     let firsts: BTreeSet<u32> = all.iter().filter_map(|r| r.try_of).collect();
@@ -92,8 +67,7 @@ pub fn split(mut all: Vec<TestRecord>) -> (Vec<TestRecord>, Vec<TestRecord>) {
     let mut others: BTreeSet<u32> = all.iter().filter(|r| r.try_of.is_some()).map(|r| r.test).collect();
     for first in firsts {
         let tries = tries(all.iter(), first);
-        let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
-        let counting = counting(&outcomes);
+        let counting = counting(&tries.iter().map(|windows| disturbed(windows)).collect::<Vec<_>>());
         for (place, window) in tries.iter().enumerate().flat_map(|(place, of)| of.iter().map(move |r| (place, r.test)))
         {
             if Some(place) == counting {
@@ -186,17 +160,16 @@ mod tests {
 
     #[test]
     fn the_first_undisturbed_try_counts_else_the_least_disturbed_one() {
-        use TryOutcome::{Disturbed, Refused, Undisturbed};
+        let far = Some(2.0);
         for (tries, counts) in [
             (vec![], None),
-            (vec![Undisturbed], Some(0)),
-            (vec![Disturbed(2.0), Undisturbed], Some(1)),
-            (vec![Disturbed(2.0), Disturbed(1.5), Undisturbed], Some(2)),
-            (vec![Disturbed(2.0), Disturbed(1.5), Disturbed(3.0)], Some(1)),
-            (vec![Disturbed(2.0), Disturbed(2.0)], Some(0)),
-            (vec![Disturbed(2.0), Refused], Some(1)),
+            (vec![None], Some(0)),
+            (vec![far, None], Some(1)),
+            (vec![far, Some(1.5), None], Some(2)),
+            (vec![far, Some(1.5), Some(3.0)], Some(1)),
+            (vec![far, far], Some(0)),
             // A run that was killed may have one more.
-            (vec![Disturbed(2.0), Undisturbed, Undisturbed], Some(1)),
+            (vec![far, None, None], Some(1)),
         ] {
             assert_eq!(counting(&tries), counts, "{tries:?}");
         }

@@ -14,7 +14,6 @@ use crate::group::distinct;
 pub struct Letter(char);
 
 impl Letter {
-    /// The first variant.
     pub const A: Letter = Letter('A');
     pub const B: Letter = Letter('B');
     pub const BOTH: [Letter; 2] = [Letter::A, Letter::B];
@@ -73,7 +72,7 @@ pub struct LevelPoint {
     pub delay_ms: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedWorkload {
     pub code: String,
     pub driver: Driver,
@@ -94,14 +93,7 @@ pub struct PlannedWorkload {
 impl PlannedWorkload {
     /// The workload `code` by `driver`, without parameters of its own.
     pub fn new(code: &str, driver: Driver) -> PlannedWorkload {
-        PlannedWorkload {
-            code: code.to_owned(),
-            driver,
-            driver_given: false,
-            driver_reason: String::new(),
-            parameters: BTreeMap::new(),
-            forced: None,
-        }
+        PlannedWorkload { code: code.to_owned(), driver, ..PlannedWorkload::default() }
     }
 }
 
@@ -126,7 +118,6 @@ pub struct Variant {
     /// URL of the proxy or pooler through which its jobs reach the target, without any password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// Level of replication at a distance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<LevelPoint>,
 }
@@ -262,7 +253,6 @@ pub struct InPair {
 }
 
 impl InPair {
-    /// A window of `arm` in a pair of A and B.
     pub fn of_two(arm: Letter) -> InPair {
         InPair { arm, beside: Letter::B, level: None }
     }

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::waits::Counts;
+use loadline_model::activity::Watched;
 use loadline_model::activity::{Counted, Topic, Unit};
 use loadline_model::disturbance::{judged, why_not_valid};
 use loadline_model::format::{ABSENT, bytes, counted, duration_ns, number};
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::watched::Watched;
 use loadline_model::{Activity, Column, Imported, Series, Snapshot, TestRecord};
 use minijinja::context;
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod blocks_read;
 pub(crate) mod blocks_written;
-pub(crate) mod disturbance;
 pub(crate) mod load;
 pub(crate) mod processes;
 pub(crate) mod redo_on_device;
@@ -17,9 +16,11 @@ use loadline_model::{Driver, Outcome, column};
 
 use crate::evidence::{Evidence, Proof};
 use crate::figures::counters::{Completed, Counters};
-use crate::figures::database::{ENGINES_ELSEWHERE, commits_not_comparable, comparable_commits, engines_elsewhere};
-use crate::figures::nodes::{self, FailedCommits, NodeCommits};
-use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
+use crate::figures::database::{
+    COMMITS_NOT_COUNTED, ENGINES_ELSEWHERE, are_comparable, comparable_commits, engines_elsewhere,
+};
+use crate::figures::nodes::{self, NodeCommits, allowed_commits, failed_commits, failed_in_window};
+use crate::test::{Judged, Test, Verdict, failed, not_made, noted, passed, require};
 
 /// Above this share of failed transactions a test is refused.
 const MAX_ERROR_SHARE: f64 = 0.01;
@@ -28,8 +29,7 @@ const MAX_CLIENT_CPU: f64 = 0.85;
 /// From this share on, client CPU is noted.
 const NOTE_CLIENT_CPU: f64 = 0.25;
 
-/// Queries with a known number of rows must have read them. The database may count more (other tables, its catalog,
-/// other sessions).
+/// Queries with a known number of rows must have read them. The database may count more (its catalog, other sessions).
 pub(crate) fn rows_read(e: &Evidence<'_>) -> Option<Verdict> {
     let volume = e.work().workload.volume(&e.work().params).map(|of| of.rows).filter(|rows| *rows > 0.0);
     let per_tx = volume.filter(|_| !e.work().program.writes())?;
@@ -156,32 +156,23 @@ pub(crate) fn reset(e: &Evidence<'_>) -> Verdict {
     }
 }
 
-pub(crate) const COMMITS_NOT_COUNTED: &str = "the database does not count its commits";
 pub(crate) const SYNCS_NOT_COUNTED: &str = "the database does not count the syncs of its log";
 
 /// From before the jobs connected until after they disconnected, the database must have counted their commits.
-pub(crate) fn all_commits(e: &Evidence<'_>) -> Verdict {
+pub(crate) fn all_commits(e: &Evidence<'_>) -> Judged {
     let merged = e.merged();
-    let counted = match (&e.measured.before, &e.measured.after) {
-        (Err(why), _) | (_, Err(why)) => Err(format!("the database's counters could not be read: {why}")),
-        (Ok(before), Ok(after)) => match commits_not_comparable(e) {
-            Some(why) => Err(why),
-            None => before.delta(after, counter::COMMITS).ok_or_else(|| COMMITS_NOT_COUNTED.to_owned()),
-        },
-    };
-    let counted = match counted {
-        Ok(counted) => counted,
-        Err(why) => return not_made(why),
-    };
+    let unread = |why: &String| not_made(format!("the database's counters could not be read: {why}"));
+    let (before, after) = (e.measured.before.as_ref().map_err(unread)?, e.measured.after.as_ref().map_err(unread)?);
+    are_comparable(e).map_err(not_made)?;
+    let counted = before.delta(after, counter::COMMITS).ok_or_else(|| not_made(COMMITS_NOT_COUNTED))?;
     let ours = merged.scripted.as_ref().map_or(merged.total, |did| did.commits_total) as f64;
-    let (counted, failed) = without_failed(counted, FailedCommits::new(e).all);
-    // Unknown: the outcome of transactions that failed or were cancelled at the end. Background workers commit too.
-    let allowed = e.jobs() + merged.errors_total as f64 + (ours * 0.005).max(20.0);
+    let (counted, failed) = without_failed(counted, failed_commits(e.request, &e.measured.jobs));
+    let allowed = allowed_commits(e.measured.jobs.len(), merged.errors_total, ours);
     let detail = format!(
         "from the first job's start to the last job's end the jobs counted {ours} commits, the database {counted}{failed} \
         (allowed difference: {allowed:.0})"
     );
-    Verdict::compare(&[([ours, counted], allowed)], detail)
+    Ok(Verdict::compare(&[([ours, counted], allowed)], detail))
 }
 
 /// The database's count without the COMMITs that failed, and words for that.
@@ -191,50 +182,43 @@ fn without_failed(counted: f64, failed: f64) -> (f64, String) {
 }
 
 /// Between its snapshots the database must have counted the jobs' commits.
-pub(crate) fn window_commits(e: &Evidence<'_>) -> Verdict {
+pub(crate) fn window_commits(e: &Evidence<'_>) -> Judged {
     if e.counters.as_ref().is_ok_and(|c| c.whole.is_some()) {
-        return not_made("the server counts late: its commits are those of the whole test");
+        return Err(not_made("the server counts late: its commits are those of the whole test"));
     }
-    let Some(counted) = comparable_commits(e) else {
-        let why = commits_not_comparable(e).unwrap_or_else(|| COMMITS_NOT_COUNTED.to_owned());
-        return not_made(e.missing(&why));
-    };
+    let counted = comparable_commits(e).map_err(not_made)?;
     // Snapshots are taken shortly after window start and window end; counters have grown by then, at different rates.
     let Completed { count, uncertain } = e.comparable();
     let per_tx = e.merged().commits_per_tx();
     let (ours, uncertain) = (count * per_tx, uncertain * per_tx);
-    let of_failed = FailedCommits::new(e);
-    let (counted, failed) = without_failed(counted, of_failed.window);
+    let [failed, failed_uncertain] = failed_in_window(e);
+    let (counted, failed) = without_failed(counted, failed);
     let allowed = 2.0 * e.jobs() * per_tx.max(1.0)
         + e.merged().errors as f64
         + (ours * 0.02).max(10.0)
-        + of_failed.uncertain
+        + failed_uncertain
         + uncertain;
     let whose = if e.completed().is_some() { "between the database's snapshots" } else { "in the window" };
     let detail = format!(
         "{whose} the jobs counted {ours:.0} commits, the database {counted} between its snapshots{failed} (allowed \
         difference: {allowed:.0})"
     );
-    Verdict::compare(&[([ours, counted], allowed)], detail)
+    Ok(Verdict::compare(&[([ours, counted], allowed)], detail))
 }
 
 /// The rows in the database must be those that the jobs' transactions left.
-pub(crate) fn work_evidence(e: &Evidence<'_>) -> Verdict {
+pub(crate) fn work_evidence(e: &Evidence<'_>) -> Judged {
     let (merged, program) = (e.merged(), &e.work().program);
     let idle = merged.scripted.as_ref().is_some_and(|did| did.statements == 0);
     let executions = merged.transaction.count();
     if idle && executions > 0 {
-        return failed(format!(
-            "nothing was sent to the database: {executions} executions of scripts sent no statement"
-        ));
+        let why = format!("nothing was sent to the database: {executions} executions of scripts sent no statement");
+        return Err(failed(why));
     }
     if engines_elsewhere(e.request) {
-        return not_made(ENGINES_ELSEWHERE);
+        return Err(not_made(ENGINES_ELSEWHERE));
     }
-    let grown = match grown(e.proof) {
-        Ok(grown) => grown,
-        Err(verdict) => return verdict,
-    };
+    let grown = grown(e.proof)?;
     let per_tx = e.work().workload.scripts.as_ref().map_or(program.rows_changed_per_tx(), |_| 1);
     let expected = if program.varies() { merged.rows_changed } else { merged.total.saturating_mul(per_tx) };
     // A transaction that failed at its commit may have been committed.
@@ -246,7 +230,7 @@ pub(crate) fn work_evidence(e: &Evidence<'_>) -> Verdict {
         merged.total,
         e.work().workload.evidence.as_ref().map_or("", |of| &of.counts)
     );
-    require(ok, detail)
+    Ok(require(ok, detail))
 }
 
 /// Growth of the rows that prove the work, or why it proves nothing.
@@ -261,21 +245,21 @@ pub(crate) fn grown(proof: &Proof) -> Result<i64, Verdict> {
 /// Commits that wait need syncs: one sync makes at most one commit of each job durable. Commits and syncs near window start and window
 /// end may be on either side of a snapshot. Each instance must have synced for its own jobs; it also syncs what it applies
 /// of others, so that its bound is a loose one.
-pub(crate) fn commits_per_sync(e: &Evidence<'_>) -> Verdict {
+pub(crate) fn commits_per_sync(e: &Evidence<'_>) -> Judged {
     if e.merged().scripted.is_some() {
-        return not_made("whether a script's commit writes is not known to its client");
+        return Err(not_made("whether a script's commit writes is not known to its client"));
     }
     if !e.is_durable() {
-        return not_made("commits of this workload do not wait for a sync");
+        return Err(not_made("commits of this workload do not wait for a sync"));
     }
-    let Some(syncs) = e.grown(counter::REDO_SYNCS) else {
-        return not_made(e.missing(SYNCS_NOT_COUNTED));
-    };
+    let syncs = e.grown(counter::REDO_SYNCS).ok_or_else(|| not_made(e.missing(SYNCS_NOT_COUNTED)))?;
     let (nodes, share) = (nodes::commits(e), e.writing_share());
     let whole = [NodeCommits { node: None, jobs: e.measured.jobs.len(), commits: compared_commits(e), syncs }];
     let (mut said, mut broken) = (Vec::new(), Vec::new());
     for NodeCommits { node, jobs, commits: all, syncs } in if nodes.is_empty() { &whole[..] } else { &nodes } {
-        let (commits, name) = (writing(e, *all), node.map(|n| format!("node {n}")));
+        // Read-only ones need no sync. The number of the others, if drawn at random, is estimated low by four standard deviations.
+        let commits = (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round();
+        let name = node.map(|n| format!("node {n}"));
         let ratio = if *syncs > 0.0 { commits / syncs } else { f64::INFINITY };
         let of = if share < 1.0 { format!(" (lower bound of the writing ones among {all})") } else { String::new() };
         let of_node = name.as_ref().map_or(String::new(), |name| format!("{name}: "));
@@ -289,37 +273,27 @@ pub(crate) fn commits_per_sync(e: &Evidence<'_>) -> Verdict {
     }
     let detail = said.join("; ");
     if !broken.is_empty() {
-        return failed(format!("{detail}: commits{} did not wait until they were durable", broken.join(" and")));
+        return Err(failed(format!("{detail}: commits{} did not wait until they were durable", broken.join(" and"))));
     }
-    passed(detail)
+    Ok(passed(detail))
 }
 
 /// Commits of the jobs between the snapshots. The database also counts those of background workers, which need no sync.
 fn compared_commits(e: &Evidence<'_>) -> f64 {
     match (e.completed(), comparable_commits(e)) {
-        (Some(Completed { count, uncertain }), Some(counted)) => counted.min(count + uncertain),
-        (Some(Completed { count, .. }), None) => count,
+        (Some(Completed { count, uncertain }), Ok(counted)) => counted.min(count + uncertain),
+        (Some(Completed { count, .. }), Err(_)) => count,
         // Others' reads are commits as well, and need no sync.
-        (None, Some(counted)) => counted.min(e.transactions() + e.jobs()),
-        (None, None) => e.transactions(),
+        (None, Ok(counted)) => counted.min(e.transactions() + e.jobs()),
+        (None, Err(_)) => e.transactions(),
     }
 }
 
-/// Lower bound of the writing transactions among `all`: read-only ones need no sync. If transactions are drawn at random, their
-/// number is estimated low by four standard deviations.
-fn writing(e: &Evidence<'_>, all: f64) -> f64 {
-    let share = e.writing_share();
-    (all * share - 4.0 * (all * share * (1.0 - share)).sqrt()).max(0.0).round()
-}
-
 /// Transactions must write the redo that the workload is defined with.
-pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Verdict {
-    let Some(size) = e.work().workload.redo else {
-        return not_made("the workload is not defined by its redo");
-    };
-    let Some(seen) = figures.figure(column::REDO_BYTES_PER_TX) else {
-        return not_made(e.missing("the target does not count its redo"));
-    };
+pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Judged {
+    let size = e.work().workload.redo.ok_or_else(|| not_made("the workload is not defined by its redo"))?;
+    let seen = figures.figure(column::REDO_BYTES_PER_TX);
+    let seen = seen.ok_or_else(|| not_made(e.missing("the target does not count its redo")))?;
     let kib = |bytes: f64| bytes / 1024.0;
     // A transaction that crosses window start or window end writes redo on one side and is counted on the other. So do all
     // transactions between window start or end and the moment at which the log's position was read.
@@ -345,11 +319,10 @@ pub(crate) fn redo_size(e: &Evidence<'_>, figures: &Test) -> Verdict {
         ),
         None => detail,
     };
-    require(ok, detail)
+    Ok(require(ok, detail))
 }
 
-/// Share of the window by which the log's position was read before or after window start and window end, unless the jobs' own
-/// count is of the same moments.
+/// Share of the window by which the log's position was read off its start and end, unless the jobs' own count is of these moments.
 fn redo_off_share(e: &Evidence<'_>) -> f64 {
     let Some(counters) = e.counters.as_ref().ok().filter(|c| c.exact_on_time().is_none()) else { return 0.0 };
     let ([open, close], s) = (counters.on_time, e.measured.schedule);
@@ -357,11 +330,11 @@ fn redo_off_share(e: &Evidence<'_>) -> f64 {
     off_ns as f64 / 1e9 / s.window_s().max(1e-9)
 }
 
-pub(crate) fn client_cpu(e: &Evidence<'_>, figures: &Test) -> Verdict {
+pub(crate) fn client_cpu(e: &Evidence<'_>, figures: &Test) -> Judged {
     if e.request.target.facts().runs != Runs::Apart {
-        return not_made("there is no client apart from the database");
+        return Err(not_made("there is no client apart from the database"));
     }
-    figures.known(column::CLIENT_CPU_PCT).map_or_else(|why| why, |pct| check_client(e, pct / 100.0))
+    Ok(check_client(e, figures.known(column::CLIENT_CPU_PCT)? / 100.0))
 }
 
 /// The client used this share (0…1) of its machine's CPU.

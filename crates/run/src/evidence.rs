@@ -1,7 +1,6 @@
 //! Evidence of a test, complete before a test is made of it: what the jobs counted, snapshots of the database's counters at fixed
 //! moments, samples between them, what instruments saw, and answers to queries before and after. `steps.rs` has what makes a test of it.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use loadline_workload::{Commit, Program, RowCount, Step};
 use crate::figures::counters::{Completed, Counters};
 use crate::reference::References;
 use crate::server_memory::ServerMemory;
-use crate::test::{Test, Verdict, noted};
+use crate::test::{Judged, Test, Verdict, noted};
 
 /// The run that a test is part of.
 pub(crate) struct RunContext<'a> {
@@ -100,15 +99,13 @@ pub(crate) type Instruments = Vec<Box<dyn Instrument>>;
 impl<'a> RunContext<'a> {
     /// A single test outside a run: no limits, no earlier tests.
     pub(crate) fn outside(manifest: &'a Manifest) -> RunContext<'a> {
-        const NO_REFERENCES: &Result<References, String> = &Err(String::new());
-        const NO_FILES: &Result<DataFiles, String> = &Err(String::new());
         RunContext {
             manifest,
             records: &[],
             repetition: 1,
             log: None,
-            references: NO_REFERENCES,
-            data_files: NO_FILES,
+            references: const { &Err(String::new()) },
+            data_files: const { &Err(String::new()) },
             cache_bytes: None,
             server_memory: None,
         }
@@ -214,32 +211,24 @@ pub(crate) struct Excuses {
     pub(crate) redo: Option<Excuse>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Excuse {
     /// The doctor refused this in an arm, and the user forced it.
+    #[error("it is what the arms differ in: the arm has {}", .0.join("; "))]
     ArmHas(Vec<String>),
     /// The arms differ in what their transactions write.
+    #[error("it is what the arms differ in: both do the work that was calibrated in arm A")]
     CalibratedInArmA,
-    /// Commits at this level do not wait for their disk.
+    #[error("a commit at level {0} does not wait for its disk")]
     Level(String),
 }
 
 /// Noted instead of failed if there is an excuse.
-pub(crate) fn excused(verdict: Verdict, excuse: Option<&Excuse>) -> Verdict {
+pub(crate) fn excused(judged: Judged, excuse: Option<&Excuse>) -> Verdict {
+    let verdict = judged.unwrap_or_else(|why| why);
     match excuse.filter(|_| verdict.outcome == Outcome::Failed) {
         Some(excuse) => noted(format!("{}; {excuse}", verdict.detail)),
         None => verdict,
-    }
-}
-
-impl fmt::Display for Excuse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIFFER: &str = "it is what the arms differ in";
-        match self {
-            Excuse::ArmHas(forced) => write!(f, "{DIFFER}: the arm has {}", forced.join("; ")),
-            Excuse::CalibratedInArmA => write!(f, "{DIFFER}: both do the work that was calibrated in arm A"),
-            Excuse::Level(name) => write!(f, "a commit at level {name} does not wait for its disk"),
-        }
     }
 }
 
@@ -287,14 +276,9 @@ impl BeforeTest {
 /// Bytes of the whole tables that a transaction reads or loads.
 fn data_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let Some(volume) = work.workload.volume(&work.params) else { return bulk_bytes(target, work) };
-    let mut sum = 0.0;
-    for table in &volume.tables {
-        match bytes_read(target, work, table).map_err(|e| e.to_string())? {
-            Some(bytes) => sum += bytes as f64,
-            None => return Err("the size of the target's tables is unknown".to_owned()),
-        }
-    }
-    Ok((!volume.tables.is_empty()).then_some(sum * volume.share))
+    let size = |table: &String| bytes_read(target, work, table).map_err(|e| e.to_string())?.ok_or_else(unknown_size);
+    let sizes = volume.tables.iter().map(size).collect::<Result<Vec<u64>, String>>()?;
+    Ok((!sizes.is_empty()).then(|| sizes.iter().sum::<u64>() as f64 * volume.share))
 }
 
 /// Bytes of the rows that a transaction adds in bulk, or to the only table.
@@ -310,10 +294,12 @@ fn bulk_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let Some((table, rows)) = bulk.or(only) else { return Ok(None) };
     let there = rows_of(target, work, &table.name).map_err(|e| e.to_string())?;
     let bytes = table_bytes(target, work, &table.name).map_err(|e| e.to_string())?;
-    match bytes.zip(there.filter(|n| *n > 0)) {
-        Some((bytes, there)) => Ok(Some(bytes as f64 / there as f64 * rows as f64)),
-        None => Err("the size of the target's tables is unknown".to_owned()),
-    }
+    let (bytes, there) = bytes.zip(there.filter(|n| *n > 0)).ok_or_else(unknown_size)?;
+    Ok(Some(bytes as f64 / there as f64 * rows as f64))
+}
+
+fn unknown_size() -> String {
+    "the size of the target's tables is unknown".to_owned()
 }
 
 pub(crate) fn integer(target: &dyn Target, work: &Work, query: &str) -> Result<Option<i64>, TargetError> {

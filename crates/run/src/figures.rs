@@ -3,11 +3,9 @@
 //! `steps.rs` lists the functions.
 
 pub(crate) mod blocks;
-pub(crate) mod cost;
 pub(crate) mod counters;
 pub(crate) mod database;
 pub(crate) mod disturbance;
-pub(crate) mod log_switches;
 pub(crate) mod machine;
 pub(crate) mod nodes;
 pub(crate) mod populations;
@@ -16,10 +14,13 @@ pub(crate) mod shares;
 pub(crate) mod slow;
 pub(crate) mod volume;
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use loadline_database::Runs;
-use loadline_load::{Measured, Request};
+use loadline_load::Measured;
 use loadline_model::snapshot::{AUTOVACUUM, counter};
-use loadline_model::{Driver, Latencies, Note, column};
+use loadline_model::{Driver, Note, column};
 use loadline_workload::Instrument;
 
 use crate::evidence::Evidence;
@@ -58,7 +59,10 @@ pub(crate) fn background(e: &Evidence<'_>, test: &mut Test) {
             counters.grown(counter::CHECKPOINTS)
         };
         test.set_or_fallback(column::CHECKPOINTS, made, "the target does not count its checkpoints");
-        test.notes.extend(checkpoints(e.request, made));
+        // A database in loadline's process makes its own all the time; of others an instrument may say it.
+        let (work, runs) = (&e.work().workload, e.request.target.facts().runs);
+        let many = made.filter(|n| *n >= 2.0 && !work.has(Instrument::Checkpoint) && runs == Runs::Apart);
+        test.notes.extend(many.map(|made| Note::Checkpoints { made }));
     }
 }
 
@@ -86,14 +90,14 @@ pub(crate) fn own(e: &Evidence<'_>, out: &mut Test) {
     out.set(column::COMMIT_THROUGHPUT_TPS, e.tps());
     out.set(column::TX_PER_S, e.tps());
     out.set_or_absent(column::COMMIT_LATENCY_MS, merged.transaction.mean_ns().map(|ns| ns / 1e6), NONE_COMPLETED);
-    latencies(out, column::TRANSACTION_TIMES, &merged.transaction, NONE_COMPLETED);
+    out.set_all(column::TRANSACTION_TIMES.all(), merged.transaction.summary_ns().ok_or(NONE_COMPLETED));
     // A stall that lasts beyond the window: a transaction in progress at its end took that long at least.
     let oldest_ns = e.measured.jobs.iter().map(|job| job.age_at_close_ns).max().unwrap_or(0) as f64;
     if out.figure(column::TRANSACTION_TIME_NS_MAX).is_some_and(|max_ns| max_ns < oldest_ns) {
         out.set(column::TRANSACTION_TIME_NS_MAX, oldest_ns);
     }
     let (seen, all) = (merged.commit.count(), merged.transaction.count());
-    latencies(out, column::COMMIT_TIMES, &merged.commit, no_commit);
+    out.set_all(column::COMMIT_TIMES.all(), merged.commit.summary_ns().ok_or(no_commit));
     if no_commit == NONE_COMPLETED && seen < all {
         out.notes.push(Note::FewCommitsTimed { timed: seen, transactions: all });
     }
@@ -108,19 +112,30 @@ fn no_commit(e: &Evidence<'_>) -> &'static str {
     e.request.target.facts().commit_unseen.filter(|_| unseen).unwrap_or(NONE_COMPLETED)
 }
 
-fn latencies(out: &mut Test, columns: column::Times, latencies: &Latencies, none: &str) {
-    let whole = |ns: Option<u64>| ns.map(|ns| ns as f64);
-    let quantile = |q| whole(latencies.quantile_ns(q));
-    let times = [latencies.mean_ns(), quantile(0.5), quantile(0.99), whole(latencies.max_ns())];
-    for (column, ns) in columns.all().into_iter().zip(times) {
-        out.set_or_absent(column, ns, none);
-    }
-}
+/// Figures by column id: a counter, what its growth is divided by, and unit; in groups by the reason for their absence.
+type Ratios = BTreeMap<String, BTreeMap<String, (String, String, f64)>>;
 
-/// Note about checkpoints in the window, if no instrument says so. A database in loadline's process makes its own all the time.
-fn checkpoints(request: &Request, counted: Option<f64>) -> Option<Note> {
-    let measured = request.work.workload.has(Instrument::Checkpoint) || request.target.facts().runs != Runs::Apart;
-    counted.filter(|n| *n >= 2.0 && !measured).map(|made| Note::Checkpoints { made })
+/// None if the file cannot be read, which the tests detect.
+static RATIOS: LazyLock<Ratios> =
+    LazyLock::new(|| toml::from_str(include_str!("figures/ratios.toml")).unwrap_or_default());
+
+/// Figures that are the growth of a counter by time, transactions or another counter.
+pub(crate) fn ratios(e: &Evidence<'_>, out: &mut Test) {
+    let seconds = e.counters.as_ref().ok().map(|c| c.seconds);
+    let grown = |name: &str| e.grown(&format!("loadline.{name}"));
+    for (why, figures) in RATIOS.iter() {
+        let why = e.missing(why);
+        for (id, (counter, by, unit)) in figures {
+            let by = match by.as_str() {
+                "s" => seconds,
+                "job_s" => seconds.map(|s| s * e.jobs()),
+                "tx" => Some(e.comparable().count),
+                other => grown(other),
+            };
+            let ratio = grown(counter).zip(by.filter(|n| *n > 0.0)).map(|(n, by)| n / by / unit);
+            column::column(id).into_iter().for_each(|column| out.set_or_fallback(column, ratio, &why));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -192,7 +207,13 @@ mod tests {
             (counter::WRITES, 120.0, &[]),
             (counter::LOG_GROUPS, n / 5.0, &[(column::LOG_GROUP_COMMITS, 5.0)]),
             (counter::LOG_FILL_BYTES, n * KIB, &[(column::LOG_FILL_KIB, 5.0)]),
+            (counter::LOG_PART_WAIT_NS, n * 1e3, &[(column::LOG_PART_WAIT_US, 1.0)]),
+            (counter::LOG_PART_COPY_NS, n * 2e3, &[(column::LOG_PART_COPY_US, 2.0)]),
+            (counter::LOG_PART_WRITE_NS, n * 3e3, &[(column::LOG_PART_WRITE_US, 3.0)]),
             (counter::LOG_PART_SYNC_NS, n * 7e3, &[(column::LOG_PART_SYNC_US, 7.0)]),
+            (counter::LOG_PART_WAKE_NS, n * 4e3, &[(column::LOG_PART_WAKE_US, 4.0)]),
+            (counter::LOG_FULL_NS, n * 5e3, &[(column::LOG_FULL_US, 5.0)]),
+            (counter::OLD_ROWS, n * 2.0, &[(column::OLD_ROWS_PER_TX, 2.0)]),
             (counter::LOG_WAIT_NS, 2e9, &[(column::LOG_FILE_SYNC_MS, 1e3 / tps)]),
             (counter::BLOCK_GETS, 240.0, &[(column::BLOCK_GETS_PER_S, 120.0), (column::CACHE_HIT_PCT, 75.0)]),
             (counter::BLOCK_READS, 60.0, &[(column::BLOCK_READS_PER_S, 30.0), (column::BLOCK_READS_PER_TX, 60.0 / n)]),
@@ -200,7 +221,11 @@ mod tests {
             (counter::READ_CALLS, 40.0, &[(column::IO_PER_S, 30.0)]),
             (counter::READ_NS, 4e8, &[(column::READ_TIME_US_MEAN, 1e4), (column::READ_WAIT_PCT, 5.0)]),
             (counter::WRITE_CALLS, 20.0, &[(column::PHYSICAL_WRITES_PER_S, 10.0)]),
-            (counter::BLOCK_WRITES, 80.0, &[(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 40.0)]),
+            (
+                counter::BLOCK_WRITES,
+                80.0,
+                &[(column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 40.0), (column::BLOCK_WRITES_PER_TX, 80.0 / n)],
+            ),
             (counter::WRITE_BYTES, 8.0 * MIB, &[(column::PHYSICAL_WRITTEN_MIB_PER_S, 4.0)]),
             (counter::UNDO_BYTES, n * KIB, &[(column::UNDO_KIB_PER_TX, 1.0)]),
             (counter::BUFFER_WAIT_NS, 8e8, &[(column::BUFFER_WAIT_PCT, 10.0)]),
@@ -229,8 +254,12 @@ mod tests {
             snapshot.as_mut().unwrap().counters.clear();
         }
         let made = case.made(FIGURES);
-        for (column, _) in counted.iter().flat_map(|(.., figures)| figures.iter()) {
+        let counted: Vec<_> =
+            counted.iter().flat_map(|(.., figures)| figures.iter().map(|(column, _)| *column)).collect();
+        for column in &counted {
             assert!(made.figure(column).is_none() && made.absence_reason(column).is_some(), "{column}: not counted");
         }
+        let rows: Vec<&String> = RATIOS.values().flat_map(BTreeMap::keys).collect();
+        assert!(rows.len() > 20 && rows.iter().all(|id| counted.iter().any(|column| column.id == **id)), "{rows:?}");
     }
 }

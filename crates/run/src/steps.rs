@@ -3,11 +3,9 @@
 
 use loadline_model::{CheckId as Id, Detail};
 
-use crate::checks::{self, disturbance as others, load, processes, redo_on_device, settings, steady};
+use crate::checks::{self, load, processes, redo_on_device, settings, steady};
 use crate::evidence::{Evidence, excused};
-use crate::figures::{
-    self, blocks, cost, database, disturbance, log_switches, machine, nodes, populations, shares, slow, volume,
-};
+use crate::figures::{self, blocks, database, disturbance, machine, nodes, populations, shares, slow, volume};
 use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
@@ -19,6 +17,7 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     database::figures,
     volume::loads,
     database::log_file_sync,
+    figures::ratios,
     machine::machine,
     machine::client,
     blocks::figures,
@@ -30,9 +29,9 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.add(Detail::Kinds, populations::of_each_kind(e.request, e.measured)),
     processes::figures,
     disturbance::figures,
-    cost::figures,
-    cost::proxy,
-    log_switches::figures,
+    machine::cost,
+    machine::proxy,
+    database::log_switches,
     figures::background,
     steady::within_window,
 ];
@@ -47,14 +46,14 @@ pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::Window, checks::with_full_disk(e, checks::window(e.measured))),
     |e, t| t.check(Id::Errors, checks::with_full_disk(e, checks::errors(e.merged()))),
     |e, t| t.check(Id::Counters, checks::reset(e)),
-    |e, t| t.check(Id::CommitsDatabase, checks::all_commits(e)),
-    |e, t| t.check(Id::CommitsWindow, checks::window_commits(e)),
-    |e, t| t.check(Id::WorkEvidence, checks::work_evidence(e)),
+    |e, t| t.judge(Id::CommitsDatabase, checks::all_commits(e)),
+    |e, t| t.judge(Id::CommitsWindow, checks::window_commits(e)),
+    |e, t| t.judge(Id::WorkEvidence, checks::work_evidence(e)),
     |e, t| t.check(Id::Kinds, populations::kinds_are_all(e)),
     |e, t| t.check(Id::LittlesLaw, load::littles_law(e)),
     |e, t| t.check(Id::CommitsPerSync, excused(checks::commits_per_sync(e), e.excuses.commits.as_ref())),
     |e, t| t.check(Id::RedoSize, excused(checks::redo_size(e, t), e.excuses.redo.as_ref())),
-    |e, t| t.check(Id::ClientCpu, checks::client_cpu(e, t)),
+    |e, t| t.judge(Id::ClientCpu, checks::client_cpu(e, t)),
     |e, t| t.check(Id::Rate, load::rate(e)),
     |e, t| t.check(Id::ThinkTime, load::think_time(e)),
     |e, t| t.check(Id::Consistency, checks::consistency(&e.proof.consistency)),
@@ -75,7 +74,7 @@ const SCAN: &[fn(&Evidence<'_, Scanned>, &mut Test)] = &[
     |e, t| t.add(Detail::Sizes, e.sizes.clone()),
     |e, t| t.check(Id::Sizes, scan::sizes_found(e)),
     |e, t| t.check(Id::CommitsDatabase, scan::commits(e)),
-    |e, t| t.check(Id::WorkEvidence, scan::work_evidence(e)),
+    |e, t| t.judge(Id::WorkEvidence, scan::work_evidence(e)),
     |e, t| t.check(Id::CommitsPerSync, scan::commits_per_sync(e)),
     scan::no_load,
     |e, t| around(e, t),
@@ -104,6 +103,6 @@ pub(crate) fn test_of_scan(e: &Evidence<'_, Scanned>) -> Test {
 fn around<S>(e: &Evidence<'_, S>, test: &mut Test) {
     test.notes.extend(e.remarks.iter().cloned());
     test.check(Id::Settings, settings::unchanged(e.target.0, &e.target.1));
-    others::undisturbed(test);
+    disturbance::undisturbed(test);
     test.check(Id::RedoOnDevice, redo_on_device::check(e, test));
 }

@@ -71,6 +71,9 @@ pub(crate) fn not_made(why: impl Into<String>) -> Verdict {
     Verdict::new(Outcome::NotMade, why)
 }
 
+/// A verdict; an error is one too: why a check is not made, or failed before its values are compared.
+pub(crate) type Judged = Result<Verdict, Verdict>;
+
 impl Test {
     /// An empty test of a target that lacks these columns.
     pub(crate) fn of_target(absent: impl IntoIterator<Item = (&'static Column, String)>) -> Test {
@@ -81,6 +84,11 @@ impl Test {
     /// Adds the check `id`, if there is something to check.
     pub(crate) fn check(&mut self, id: CheckId, verdict: impl Into<Option<Verdict>>) {
         self.checks.extend(verdict.into().map(|of| Check::new(id, of.outcome, of.detail)));
+    }
+
+    /// Adds the check `id` as it was judged.
+    pub(crate) fn judge(&mut self, id: CheckId, judged: Judged) {
+        self.check(id, judged.unwrap_or_else(|why| why));
     }
 
     /// Sets the figure of `column`; a value that is not finite becomes absent.
@@ -100,6 +108,14 @@ impl Test {
     /// Sets why the figures of `columns` are absent in this test.
     pub(crate) fn set_all_absent(&mut self, columns: &[&Column], why: &str) {
         columns.iter().for_each(|column| self.set_absent(column, why));
+    }
+
+    /// Sets the figures of `columns`, or the reason for their absence in this test.
+    pub(crate) fn set_all<const N: usize>(&mut self, columns: [&Column; N], values: Result<[f64; N], impl AsRef<str>>) {
+        match values {
+            Ok(values) => columns.into_iter().zip(values).for_each(|(column, value)| self.set(column, value)),
+            Err(why) => self.set_all_absent(&columns, why.as_ref()),
+        }
     }
 
     /// Sets why the figure of `column` is absent, unless there is a more specific reason.

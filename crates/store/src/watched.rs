@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use loadline_model::watched::{WATCHED_SCHEMA, Watched};
+use loadline_model::activity::{WATCHED_SCHEMA, Watched};
 
 use crate::atomic;
 use crate::error::StoreError;

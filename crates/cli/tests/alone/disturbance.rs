@@ -1,5 +1,5 @@
 //! Tests that others disturb, end to end: each makes one disturbance on purpose. That a quiet test is not marked is tested
-//! with made-up figures (`run/src/checks/disturbance.rs`): on the machine of the tests nothing is quiet.
+//! with made-up figures (`run/src/figures/disturbance.rs`): on the machine of the tests nothing is quiet.
 
 use crate::alone;
 use crate::common::*;

@@ -50,27 +50,12 @@ fn plan_keys(found: &mut Vec<String>) {
     found.extend(keys.split(", ").map(|key| format!("plan key {key}")));
 }
 
-/// Neutral counters, which the source of the model names.
-fn counters(dir: &Path, found: &mut Vec<String>) {
-    for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            counters(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let names = text.split("\"loadline.").skip(1).filter_map(|rest| rest.split('"').next());
-            let is_name =
-                |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_.".contains(c));
-            found.extend(names.filter(is_name).map(|name| format!("counter loadline.{name}")));
-        }
-    }
-}
-
 fn census() -> Items {
     let mut found = Vec::new();
     commands_and_flags(&mut found);
     plan_keys(&mut found);
-    counters(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/src"), &mut found);
+    let counters: toml::Table = include_str!("../../../model/counters.toml").parse().unwrap();
+    found.extend(counters.keys().map(|name| format!("counter loadline.{name}")));
     let id_of = |value: &Value, key: &str| value[key].as_str().unwrap().to_owned();
     found.extend(listed("columns").iter().map(|c| format!("column {}", id_of(c, "id"))));
     found.extend(listed("checks").iter().map(|c| format!("check {}", id_of(c, "check"))));

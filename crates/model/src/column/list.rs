@@ -9,13 +9,7 @@ macro_rules! define {
     ($list:ident: $($name:ident $(= $field:expr)?),+ $(,)?) => {
         $(
             pub const $name: &Column = &Column {
-                id: {
-                    const ID: [u8; stringify!($name).len()] = small(stringify!($name));
-                    match std::str::from_utf8(&ID) {
-                        Ok(id) => id,
-                        Err(_) => "",
-                    }
-                },
+                id: $crate::named::small!(stringify!($name)),
                 field: define!(@field $($field)?),
             };
         )+
@@ -23,13 +17,6 @@ macro_rules! define {
     };
     (@field) => { None };
     (@field $field:expr) => { Some($field) };
-}
-
-const fn small<const N: usize>(name: &str) -> [u8; N] {
-    let Some(letters) = name.as_bytes().first_chunk() else { return [0; N] };
-    let mut id = *letters;
-    id.make_ascii_lowercase();
-    id
 }
 
 fn text(t: &str) -> Cell {
@@ -51,8 +38,11 @@ define! { BASE:
     TEST = |r| Cell::Number(r.test.into()),
     NODES = |r| number_or_absent(r.imported().is_none().then(|| r.nodes.into())),
     JOBS = |r| Cell::Number(r.jobs.into()),
-    AGENTS = |r| number_or_absent(r.agents()),
-    START_SKEW_MS = |r| number_or_absent(r.start_skew_ms()),
+    AGENTS = |r| number_or_absent(Some(r.by_agent().len() as f64).filter(|n| *n > 0.0)),
+    // The largest distance of an agent's window from the common one; unknown if it is of one.
+    START_SKEW_MS = |r| number_or_absent(
+        r.by_agent().iter().map(|agent| agent.start_skew_ms).reduce(|a, b| Some(a?.max(b?))).flatten()
+    ),
     CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, CPU_IDLE_PCT, CPU_IOWAIT_PCT, COMMIT_THROUGHPUT_TPS, COMMIT_LATENCY_MS,
     ELAPSED_S, COMMIT_TIME_NS_P50, COMMIT_TIME_NS_P99, COMMIT_TIME_NS_MAX, ERRORS, CONFLICTS,
     TARGET = |r| text(&r.target),

@@ -1,11 +1,11 @@
-//! Every column, defined once: terminal, CSV, HTML, Markdown and docs are drawn from this table. Constants are in `list.rs`, texts in
-//! `columns.toml`.
+//! Every column, defined once: all outputs and docs are drawn from this table. Constants are in `list.rs`, texts in `columns.toml`.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::LazyLock;
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::format::{self, Format};
@@ -49,7 +49,7 @@ pub struct ColumnText {
 /// A text of a file that stays until the process ends.
 pub type Kept = &'static str;
 
-fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kept, D::Error> {
+pub(crate) fn kept<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Kept, D::Error> {
     String::deserialize(deserializer).map(|text| &*text.leak())
 }
 
@@ -92,6 +92,13 @@ impl Serialize for Column {
     }
 }
 
+impl<'de> Deserialize<'de> for &'static Column {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let id = String::deserialize(deserializer)?;
+        column(&id).ok_or_else(|| D::Error::custom(format!("there is no column '{id}'")))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     Text(String),
@@ -113,21 +120,6 @@ pub fn column(id: &str) -> Option<&'static Column> {
 pub const NOT_FINITE: &str = "its value could not be computed from the counters";
 
 impl TestRecord {
-    /// Agents that ran the jobs, if any did.
-    fn agents(&self) -> Option<f64> {
-        (!self.by_agent().is_empty()).then_some(self.by_agent().len() as f64)
-    }
-
-    /// The largest distance of an agent's window from the common one, ms; `None` if it is unknown of one.
-    fn start_skew_ms(&self) -> Option<f64> {
-        self.by_agent()
-            .iter()
-            .map(|agent| agent.start_skew_ms)
-            .collect::<Option<Vec<f64>>>()?
-            .into_iter()
-            .reduce(f64::max)
-    }
-
     /// Sets the figure of `column`; a value that is not finite is left out with a reason.
     pub fn set(&mut self, column: &Column, value: f64) {
         if value.is_finite() {
@@ -253,10 +245,7 @@ mod tests {
         for table in TABLES.iter() {
             assert_eq!(Table::for_group(table.group).group, table.group);
             let in_files: Vec<_> = table.file_columns().collect();
-            assert_each_once(&in_files);
-            for c in table.shown() {
-                assert!(in_files.contains(&c), "{c} is shown but not in files");
-            }
+            assert!(table.shown().iter().all(|c| in_files.contains(c)), "{}: shown but not in files", table.group);
         }
     }
 

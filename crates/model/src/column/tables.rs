@@ -1,9 +1,8 @@
 //! Tables: the columns that each group shows, and those that only files hold, as `tables.toml` lists them.
 
-use serde::de::Error;
-
 use super::list::{DISTURBANCE, REPLICATION, SHARES};
 use super::*;
+use crate::group::distinct;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -13,7 +12,6 @@ pub struct Table {
     #[serde(deserialize_with = "kept")]
     pub title: Kept,
     /// Columns shown in tables after those with which all begin.
-    #[serde(deserialize_with = "by_id")]
     columns: Vec<&'static Column>,
 }
 
@@ -25,22 +23,15 @@ struct OnlyInFiles {
     only: Option<String>,
     /// The only group whose files do not.
     except: Option<String>,
-    #[serde(deserialize_with = "by_id")]
     columns: Vec<&'static Column>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(deserialize_with = "by_id")]
     begin: Vec<&'static Column>,
     table: Vec<Table>,
     files: Vec<OnlyInFiles>,
-}
-
-fn by_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<&'static Column>, D::Error> {
-    let ids = Vec::<String>::deserialize(deserializer)?.into_iter();
-    ids.map(|id| column(&id).ok_or_else(|| D::Error::custom(format!("there is no column '{id}'")))).collect()
 }
 
 /// No table if the file cannot be read, which the tests detect.
@@ -61,21 +52,16 @@ impl Table {
         [FILE.begin.as_slice(), &self.columns].concat()
     }
 
-    /// Columns of CSV and JSON: `platform, workload, run, test, …` as in the published studies,
-    /// then the rest.
+    /// Columns of CSV and JSON: `platform, workload, run, test, …` as in the published studies, then the rest.
     pub fn file_columns(&self) -> impl Iterator<Item = &'static Column> {
-        const FIRST: [&Column; 2] = [PLATFORM, WORKLOAD];
         // The first columns after those of published tables.
         const OWN_FIRST: [&Column; 6] = [TARGET, DRIVER, VALID, VALIDITY, INVALID_REASON, ERRORS];
-        let placed = |c: &&'static Column| FIRST.contains(c) || OWN_FIRST.contains(c);
         let shown = self.shown();
-        let also = self.also_in_files().filter(|c| !shown.contains(c));
-        let rest = shown.iter().copied().chain(also).filter(|c| !placed(c));
         let last_published = shown.iter().position(|c| *c == ELAPSED_S).unwrap_or(shown.len());
-        let is_published = |c: &&Column| shown.iter().take(last_published + 1).any(|s| s == c);
-        let (published, own): (Vec<&Column>, Vec<&Column>) = rest.partition(is_published);
-        let unnamed = COLUMNS.iter().copied().filter(move |c| !placed(c) && !TABLES.iter().any(|t| t.names(c)));
-        FIRST.into_iter().chain(published).chain(OWN_FIRST).chain(own).chain(unnamed)
+        let published = shown.iter().copied().take(last_published + 1).filter(|c| !OWN_FIRST.contains(c));
+        let unnamed = COLUMNS.iter().copied().filter(|c| !TABLES.iter().any(|t| t.names(c)));
+        let rest = shown.iter().copied().chain(self.also_in_files()).chain(unnamed);
+        distinct([PLATFORM, WORKLOAD].into_iter().chain(published).chain(OWN_FIRST).chain(rest)).into_iter()
     }
 
     /// Columns that follow in CSV and JSON. One that its table shows appears once; columns that no table names come last.

@@ -45,7 +45,6 @@ impl Plan {
         self.agents().is_none()
     }
 
-    /// The command that goes on with its run in `folder`.
     pub fn resume_command(&self, folder: &str) -> String {
         let hub = self.agents().map_or_else(String::new, |of| format!(" --hub {}", of.hub));
         format!("loadline {} --resume {folder}{hub}", self.command())
@@ -70,7 +69,6 @@ crate::named! {
     }
     /// The word used on the command line and in files.
     pub fn name;
-    /// Meaning, in help.
     pub fn about;
 }
 
@@ -85,7 +83,6 @@ crate::named! {
     }
     /// The word used on the command line and in files.
     pub fn name;
-    /// Meaning, in help.
     pub fn about;
 }
 

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::feature::features;
-use crate::forced::DataSource;
 use crate::group::grouped;
-use crate::imported::Imported;
 use crate::limits::{SizePoint, TestLimit};
 use crate::load::Population;
-use crate::record::{TestRecord, WorkloadFacts};
+use crate::record::{DataSource, TestRecord, WorkloadFacts};
 use crate::slow::SlowFigures;
 
 features! {
@@ -184,6 +182,38 @@ pub struct AgePoint {
     pub sizes: BTreeMap<String, f64>,
 }
 
+/// Source of a test that another tool measured. loadline has checked none of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    pub tool: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    pub files: Vec<ImportedFile>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedFile {
+    /// Name without folders; `-` is standard input.
+    pub name: String,
+    pub bytes: u64,
+    pub sha256: String,
+}
+
+impl Imported {
+    /// `pgbench 15.18`.
+    pub fn tool_and_version(&self) -> String {
+        match &self.version {
+            Some(version) => format!("{} {version}", self.tool),
+            None => format!("{}, version unknown", self.tool),
+        }
+    }
+
+    /// Words in place of the validity of a test: `imported from pgbench 15.18, not checked by loadline`.
+    pub fn unchecked(&self) -> String {
+        format!("imported from {}, not checked by loadline", self.tool_and_version())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,5 +231,11 @@ mod tests {
         assert_eq!(read, TestRecord { details: vec![nodes, slow], ..record });
         assert_eq!((read.by_node()[0].jobs, read.kinds().len(), read.imported()), (3, 0, None));
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
+    #[test]
+    fn an_unknown_version_of_a_tool_is_said() {
+        let imported = Imported { tool: "fio".to_owned(), ..Imported::default() };
+        assert_eq!(imported.unchecked(), "imported from fio, version unknown, not checked by loadline");
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use loadline_model::activity::Watched;
 use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::watched::Watched;
 use loadline_model::{Activity, Snapshot};
 use loadline_report::{Format, Period, render_page};
 

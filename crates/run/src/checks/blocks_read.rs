@@ -107,35 +107,28 @@ fn compared(
 }
 
 fn advice(beyond: f64, share: f64, facts: &CacheFacts) -> String {
-    let mut out = String::new();
-    if beyond < MIN_DEVICE_SHARE {
-        match (facts.cache_bytes, facts.table_bytes) {
-            (Some(cache), Some(tables)) => {
-                let [of_cache, of_tables] = [cache, tables].map(|n| format::bytes(n as f64));
-                out += &format!(": the database's own cache has {of_cache} and the data have {of_tables}");
-                if cache < tables / DATA_PER_CACHE {
-                    out += ", too much to be cached; use a longer window";
-                } else {
-                    out += &format!("; give --size {} or more, or make the cache smaller", beyond_cache(cache));
-                }
-            }
-            _ => out += ": the database's own cache holds too much of the data: give a larger --size",
+    let of_cache = match (facts.cache_bytes, facts.table_bytes) {
+        _ if beyond >= MIN_DEVICE_SHARE => String::new(),
+        (Some(cache), Some(tables)) => {
+            let [of_cache, of_tables] = [cache, tables].map(|n| format::bytes(n as f64));
+            let remedy = match cache < tables / DATA_PER_CACHE {
+                true => ", too much to be cached; use a longer window".to_owned(),
+                false => format!("; give --size {} or more, or make the cache smaller", beyond_cache(cache)),
+            };
+            format!(": the database's own cache has {of_cache} and the data have {of_tables}{remedy}")
         }
-    }
-    if share < MIN_DEVICE_SHARE {
-        match &facts.not_kept_out {
-            Some(why) => {
-                out += &format!("; the operating system's page cache was not kept empty: {why}");
-                if let Some(memory) = facts.memory {
-                    let size = beyond_memory(memory.bytes);
-                    out +=
-                        &format!("; or give --size {size} or more, {DATA_PER_MEMORY} times the memory of the machine");
-                }
-            }
-            None => out += "; the rest came from the operating system's page cache, although it was emptied repeatedly",
-        }
-    }
-    out
+        _ => ": the database's own cache holds too much of the data: give a larger --size".to_owned(),
+    };
+    let memory = facts.memory.map_or(String::new(), |memory| {
+        let size = beyond_memory(memory.bytes);
+        format!("; or give --size {size} or more, {DATA_PER_MEMORY} times the memory of the machine")
+    });
+    let of_system = match &facts.not_kept_out {
+        _ if share >= MIN_DEVICE_SHARE => String::new(),
+        Some(why) => format!("; the operating system's page cache was not kept empty: {why}{memory}"),
+        None => "; the rest came from the operating system's page cache, although it was emptied repeatedly".to_owned(),
+    };
+    of_cache + &of_system
 }
 
 /// Adds the check of `verdict`. An error fails it; with `--allow-cached` it becomes a note and the test is marked.

@@ -77,30 +77,24 @@ fn lent_at_most(
     window_s: f64,
     synced: Option<(&'static str, (f64, f64))>,
 ) -> Result<(f64, String), String> {
-    let mut bounds = Vec::new();
-    let why = match &facts.synced_s {
-        Some(Ok(s)) => {
-            let text = format!("a checkpoint after the window had synced all of it {s:.2} s later");
-            bounds.push((s / (s + window_s), text));
-            "use a longer window".to_owned()
-        }
-        Some(Err(why)) => why.clone(),
-        None => "the database makes no checkpoint on demand".to_owned(),
+    let (done, why) = match &facts.synced_s {
+        Some(Ok(s)) => (Some(s), "use a longer window"),
+        Some(Err(why)) => (None, why.as_str()),
+        None => (None, "the database makes no checkpoint on demand"),
     };
-    if let Some(memory) = facts.memory
-        && written > 0.0
-    {
-        let (text, source) = (format::bytes(memory.bytes as f64), memory.source);
-        let text = format!("{} were written, and the server's memory has {text} ({source})", format::bytes(written));
-        bounds.push((memory.bytes as f64 / written, text));
-    }
-    if let Some((syncs, (pages, synced))) = synced
-        && pages > 0.0
-    {
-        let text = format!("{syncs} ({:.0} of {:.0} blocks)", synced, pages);
-        bounds.push((1.0 - ((synced - UNSYNCED_BLOCKS) / pages).clamp(0.0, 1.0), text));
-    }
-    let least = bounds.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
+    let by_checkpoint = done
+        .map(|s| (s / (s + window_s), format!("a checkpoint after the window had synced all of it {s:.2} s later")));
+    let by_memory = facts.memory.filter(|_| written > 0.0).map(|memory| {
+        let [of_writes, of_memory] = [written, memory.bytes as f64].map(format::bytes);
+        let text = format!("{of_writes} were written, and the server's memory has {of_memory} ({})", memory.source);
+        (memory.bytes as f64 / written, text)
+    });
+    let by_syncs = synced.filter(|(_, (pages, _))| *pages > 0.0).map(|(syncs, (pages, synced))| {
+        let share = 1.0 - ((synced - UNSYNCED_BLOCKS) / pages).clamp(0.0, 1.0);
+        (share, format!("{syncs} ({synced:.0} of {pages:.0} blocks)"))
+    });
+    let bounds = [by_checkpoint, by_memory, by_syncs].into_iter().flatten();
+    let least = bounds.min_by(|a, b| a.0.total_cmp(&b.0));
     match least.filter(|(share, _)| *share <= MAX_CACHED_SHARE) {
         Some((share, text)) => {
             Ok((share, format!("a page cache lent at most {} of the rate of these writes: {text}", percent(share))))
@@ -191,8 +185,7 @@ pub(crate) fn rows_changed(e: &Evidence<'_>) -> Option<Verdict> {
     Some(require((counted - expected).abs() <= allowed, detail))
 }
 
-/// Allowed difference between the counts of changed rows. A transaction that crosses window start or window end is in
-/// only one count.
+/// Allowed difference between the counts of changed rows: a transaction that crosses window start or end is in one only.
 fn allowed_rows_off(done: Completed, per_tx: f64, jobs: u32) -> f64 {
     per_tx * (done.count * MAX_ROWS_OFF_SHARE + done.uncertain + 2.0 * f64::from(jobs))
 }

@@ -44,8 +44,7 @@ pub(crate) fn littles_law(e: &Evidence<'_>) -> Verdict {
     let busy = (1.0 - times.thinking - times.connecting).clamp(0.0, 1.0);
     // Failed transactions take time that is not counted.
     let allowed = (MAX_OUTSIDE_SHARE + if e.merged().errors > 0 { MAX_ERROR_SHARE } else { 0.0 }) * busy;
-    // The database's clock and loadline's agree within a round trip; a more negative share would mean overlapping
-    // transactions.
+    // The database's clock and loadline's agree within a round trip; less would mean overlapping transactions.
     let cpus = processes::cpus(&e.measured.elsewhere.processes).unwrap_or(e.run.manifest.machine.cpus);
     let small_ns = MAX_OUTSIDE_NS_PER_TX * (all_jobs / f64::from(cpus.max(1))).max(1.0);
     let stretched = outside_ns <= small_ns && share <= MAX_SHARED_CPU_OUTSIDE_SHARE * busy;

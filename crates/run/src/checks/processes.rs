@@ -91,8 +91,7 @@ fn by_machine<'a>(agents: &'a [AgentFigures], of: impl Fn(&[&'a AgentFigures]) -
     named.collect()
 }
 
-/// The agents of the machine of which agents used most of the CPU, and that share (0…1). `None` if it is unknown of one, or there
-/// are no agents.
+/// The agents of the machine whose CPU they used most of, and that share (0…1). `None` without any, or if it is unknown of one.
 pub(crate) fn busiest(agents: &[AgentFigures]) -> Option<(String, f64)> {
     let share = |those: &[&AgentFigures]| those.iter().map(|a| a.client_cpu_pct).sum::<Option<f64>>();
     if agents.iter().any(|agent| agent.client_cpu_pct.is_none()) {

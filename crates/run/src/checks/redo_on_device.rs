@@ -8,7 +8,7 @@ use loadline_model::machine::Storage;
 use loadline_workload::Program;
 
 use crate::evidence::{Evidence, excused};
-use crate::test::{Test, Verdict, failed, not_made, noted, passed};
+use crate::test::{Judged, Test, Verdict, failed, not_made, noted, passed};
 
 /// Share of the redo, and of the syncs, that the device must have written. It writes whole blocks, so all of both is usual;
 /// half leaves space for windows of few transactions, and for syncs that one write serves. The kernel writes back what is not
@@ -23,18 +23,11 @@ pub(crate) fn check<S>(e: &Evidence<'_, S>, figures: &Test) -> Option<Verdict> {
         return None;
     }
     let (log, forced) = (e.run.log, e.excuses.forced);
-    let verdict = check_writes(&e.work().program, e.request.jobs, figures, log, forced).unwrap_or_else(|why| why);
-    Some(excused(verdict, e.excuses.commits.as_ref()))
+    let judged = check_writes(&e.work().program, e.request.jobs, figures, log, forced);
+    Some(excused(judged, e.excuses.commits.as_ref()))
 }
 
-/// An error is why it is not made.
-fn check_writes(
-    program: &Program,
-    jobs: u32,
-    figures: &Test,
-    log: Option<&Storage>,
-    forced: bool,
-) -> Result<Verdict, Verdict> {
+fn check_writes(program: &Program, jobs: u32, figures: &Test, log: Option<&Storage>, forced: bool) -> Judged {
     let mib_per_s = figures.known(column::DEVICE_WRITE_MIB_PER_S)?;
     let writes_per_s = figures.known(column::DEVICE_WRITES_PER_S)?;
     let redo = figures.known(column::REDO_MIB_PER_S)?;

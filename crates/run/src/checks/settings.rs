@@ -1,7 +1,5 @@
 //! The target's settings must stay the same: a change in the middle of a test makes its figures those of two platforms.
 
-use std::collections::BTreeMap;
-
 use loadline_database::TargetError;
 use loadline_model::Note;
 use loadline_model::manifest::TargetInfo;
@@ -24,19 +22,12 @@ pub(crate) fn changed_since(start: &TargetInfo, now: &TargetInfo) -> Option<Note
 
 /// `fsync = on, now off; …`; empty if nothing changed.
 pub(crate) fn changes(before: &TargetInfo, after: &TargetInfo) -> String {
-    let all = |info: &TargetInfo| -> BTreeMap<String, String> {
-        let version = [("version".to_owned(), info.version.clone())];
-        info.settings.clone().into_iter().chain(version).collect()
-    };
-    let (before, after) = (all(before), all(after));
-    let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
-    let value =
-        |of: &BTreeMap<String, String>, name: &String| of.get(name).map_or("not set", String::as_str).to_owned();
-    let change = |name: &String| {
-        let (was, is) = (value(&before, name), value(&after, name));
-        (was != is).then(|| format!("{name} = {was}, now {is}"))
-    };
-    names.filter_map(change).collect::<Vec<_>>().join("; ")
+    let names = before.settings.keys().chain(after.settings.keys().filter(|name| !before.settings.contains_key(*name)));
+    let value = |of: &TargetInfo, name| of.settings.get(name).map_or("not set", String::as_str).to_owned();
+    let settings = names.map(|name| (name.as_str(), [before, after].map(|of| value(of, name))));
+    let version = ("version", [before, after].map(|of| of.version.clone()));
+    let changed = settings.chain([version]).filter(|(_, [was, is])| was != is);
+    changed.map(|(name, [was, is])| format!("{name} = {was}, now {is}")).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -15,8 +15,7 @@ pub(crate) struct Completed {
 /// The jobs' count between snapshots is as good as exact if it is off by at most this share.
 const UNCERTAIN: f64 = 0.1;
 
-/// A session of PostgreSQL that has published its counters does not do so again for this long by itself, s (PGSTAT_MIN_INTERVAL in
-/// `pgstat.c`).
+/// For so long a session of PostgreSQL does not publish its counters again by itself, s (PGSTAT_MIN_INTERVAL in `pgstat.c`).
 const PUBLISHED_STAYS_S: f64 = 1.0;
 
 /// Snapshots of the counters at window start and window end.
@@ -76,8 +75,7 @@ impl<'a> Counters<'a> {
         })
     }
 
-    /// Counts if few were completed while the snapshots were read: counters of these snapshots are of as many transactions,
-    /// however late they were read.
+    /// Counts if few were completed while the snapshots were read: their counters are of as many, however late they were read.
     pub(crate) fn exact_on_time(&self) -> Option<Completed> {
         self.completed_on_time().filter(|done| done.count > 0.0 && done.uncertain <= UNCERTAIN * done.count)
     }
@@ -149,6 +147,11 @@ impl<'a> Counters<'a> {
     pub(crate) fn grown_on_time(&self, name: &str) -> Option<f64> {
         let [open, close] = self.on_time;
         open.delta(close, name)
+    }
+
+    pub(crate) fn rate_on_time(&self, name: &str) -> Option<f64> {
+        let [open, close] = self.on_time;
+        self.grown_on_time(name).map(|n| n / open.seconds_until(close))
     }
 }
 

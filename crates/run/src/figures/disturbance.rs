@@ -1,4 +1,4 @@
-//! Figures of who else used the machine in the window, and of what kept loadline and the database from CPUs.
+//! Figures and checks of who else used the machine in the window, and of what kept loadline and the database from CPUs.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,15 @@ use loadline_collect::os::{CpuShares, CpuTimes, Cpus, TICKS_PER_S, Used};
 use loadline_collect::{Confined, CpuSource, Surroundings};
 use loadline_database::Runs;
 use loadline_load::{Around, Request};
-use loadline_model::disturbance::DISTURBANCES;
+use loadline_model::disturbance::{DISTURBANCES, Disturbance};
+use loadline_model::format::number;
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Column, Note, column};
 
 use super::counters::Counters;
 use super::{ENDED_EARLY, all_ended_early};
 use crate::evidence::Evidence;
-use crate::test::Test;
+use crate::test::{Test, Verdict, failed, noted, passed};
 
 const CONTAINER: &str =
     "loadline does not see all processes, as in a container of its own: unknown_cpu_pct is what it cannot tell apart";
@@ -49,8 +50,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     sessions(out, around, &e.measured.waits(), e.counters.as_ref().ok().and_then(of_others));
 }
 
-/// Figures between two readings. `steal_pct`: that of the database's machine, if it could be read; `device_util_pct`: of
-/// the devices of log and data.
+/// Figures between two readings. `steal_pct`: of the database's machine, if known; `device_util_pct`: of the devices of log and data.
 pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, device_util_pct: Option<f64>) {
     let [a, b] = &around.readings;
     let seconds = b.at_ns.saturating_sub(a.at_ns) as f64 / 1e9;
@@ -233,8 +233,35 @@ fn sum(cpus: &BTreeMap<u32, CpuTimes>) -> CpuTimes {
     })
 }
 
+/// Checks of the figures of others, by the thresholds of [`DISTURBANCES`].
+pub(crate) fn undisturbed(test: &mut Test) {
+    for kind in DISTURBANCES.iter() {
+        let judged = test.known(kind.column).map(|pct| judge(kind, pct, test));
+        test.judge(kind.check, judged);
+    }
+}
+
+fn judge(kind: &Disturbance, pct: f64, figures: &Test) -> Verdict {
+    // Names of processes that are seen say nothing about what is left beside them.
+    let hidden = kind.column == column::UNKNOWN_CPU_PCT && figures.figure(column::OTHER_CPU_PCT).is_none();
+    let of_cpu = kind.column == column::OTHER_CPU_PCT || hidden;
+    let names =
+        if of_cpu && !figures.others.is_empty() { format!(" (most: {})", figures.others) } else { String::new() };
+    let disturbed = kind.disturbed_from.map_or(String::new(), |pct| format!(", disturbed from {pct} %"));
+    let value = number(pct, if pct < 10.0 { 1 } else { 0 });
+    let detail = format!("{} {value} %{names}; noted from {} %{disturbed}", kind.words, kind.noted_from);
+    match pct {
+        pct if kind.is_disturbing(pct) => failed(detail),
+        pct if kind.is_noted(pct) => noted(detail),
+        _ => passed(detail),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use loadline_model::Outcome::{Failed, NotMade, Noted, Passed};
+    use loadline_model::{Check, CheckId};
+
     use super::*;
 
     /// Two readings 2 s apart on 4 CPUs of which `busy` are busy.
@@ -259,12 +286,7 @@ mod tests {
         [at(1), at(3)]
     }
 
-    /// `other_cpu_pct` (or `unknown_cpu_pct`), rounded, if loadline may use `allowed`, and the server `of_server`.
-    fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
-        let shares = shares_of(busy, allowed, of_server, used);
-        shares.into_iter().flatten().next().map(|pct| (pct * 1e9).round() / 1e9)
-    }
-
+    /// `other_cpu_pct` and `unknown_cpu_pct`, rounded, if loadline may use `allowed`, and the server `of_server`.
     fn shares_of(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> [Option<f64>; 2] {
         let [a, mut b] = readings(busy);
         let [loadline, server] = [Some(allowed), of_server]
@@ -276,7 +298,11 @@ mod tests {
         for column in columns {
             assert!(out.figure(column).is_some() != out.absence_reason(column).is_some(), "{column}");
         }
-        columns.map(|c| out.figure(c))
+        columns.map(|c| out.figure(c).map(|pct| (pct * 1e9).round() / 1e9))
+    }
+
+    fn share(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> Option<f64> {
+        shares_of(busy, allowed, of_server, used)[0]
     }
 
     const ALL: &[u32] = &[0, 1, 2, 3];
@@ -324,8 +350,8 @@ mod tests {
     #[test]
     fn what_a_container_hides_or_ended_unseen_is_unknown_and_not_nothing() {
         let hidden = |server_seen| Used { loadline_s: 1.0, server_s: 1.0, server_seen, ..Used::default() };
-        assert_eq!(share(&[0, 1], ALL, None, &hidden(true)), Some(25.0), "two of four busy seconds are unknown");
-        assert_eq!(share(&[0, 1], ALL, None, &hidden(false)), None, "it may be the database");
+        assert_eq!(shares_of(&[0, 1], ALL, None, &hidden(true)), [None, Some(25.0)], "two of four busy seconds");
+        assert_eq!(shares_of(&[0, 1], ALL, None, &hidden(false)), [None, None], "it may be the database");
         // Four busy seconds: loadline's, another process's, the kernel's, and one of processes that nobody waited for.
         let used = Used { loadline_s: 1.0, others_s: 1.0, kernel_s: 1.0, all_seen: true, ..Used::default() };
         assert_eq!(shares_of(&[0, 1], ALL, None, &used), [Some(12.5), Some(12.5)]);
@@ -355,5 +381,26 @@ mod tests {
             matches!(left_out(&as_root, 2.0), Some(Note::OtherIoUnread { process, .. }) if process == "init")
                 && left_out(&used(1, 1), 2.0).is_none()
         );
+    }
+
+    #[test]
+    fn each_kind_is_noted_and_disturbing_from_its_thresholds_on() {
+        for kind in DISTURBANCES.iter() {
+            let of = |pct| judge(kind, pct, &Test::default()).outcome;
+            assert_eq!([kind.noted_from - 0.01, kind.noted_from].map(of), [Passed, Noted], "{kind:?}");
+            match kind.disturbed_from {
+                Some(from) => assert_eq!([from - 0.01, from].map(of), [Noted, Failed], "{kind:?}"),
+                None => assert_eq!(of(100.0), Noted, "{kind:?}"),
+            }
+        }
+        let mut test = crate::testing::figures(&[(column::OTHER_CPU_PCT, 45.3)]);
+        test.others = "yes 0.88 CPUs".to_owned();
+        undisturbed(&mut test);
+        let of_others = |check: &&Check| check.id == CheckId::OtherCpu;
+        let (others, unread): (Vec<&Check>, Vec<&Check>) = test.checks.iter().partition(of_others);
+        for part in ["other processes on the CPU 45 % (most: yes 0.88 CPUs)", "noted from 5 %", "disturbed from 20 %"] {
+            assert!(others[0].detail.contains(part), "{part}: {others:?}");
+        }
+        assert!(unread.iter().all(|c| c.outcome == NotMade), "what was not read passes nothing: {unread:?}");
     }
 }

@@ -102,10 +102,6 @@ pub(crate) fn commits(e: &Evidence<'_>) -> Vec<NodeCommits> {
     with_jobs.map(of_node).collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-fn of_nodes(snapshot: &Snapshot) -> &[BTreeMap<String, f64>] {
-    if snapshot.nodes.is_empty() { std::slice::from_ref(&snapshot.counters) } else { &snapshot.nodes }
-}
-
 /// Nodes that were lost in the test make it one of fewer nodes.
 pub(crate) fn lost(names: &[String]) -> Option<Verdict> {
     let why = "its throughput is that of fewer nodes for a part of it";
@@ -118,34 +114,28 @@ pub(crate) fn members(e: &Evidence<'_>, test: &mut Test) {
 
 /// Each node of a cluster must have been a member of it in all snapshots of the test, beside the same others.
 fn membership(measured: &Measured) -> Option<Verdict> {
-    let mut snapshots = measured.snapshots().map(|(_, snapshot)| of_nodes(snapshot));
-    let first = snapshots.next()?;
-    let later: Vec<_> = snapshots.collect();
-    let (mut lost, mut changed) = (Vec::new(), Vec::new());
-    let before = first.iter().filter_map(|node| node.get(counter::CLUSTER_SIZE)).copied().reduce(f64::max)?;
-    for (number, node) in first.iter().enumerate() {
-        let name = format!("node {}", number + 1);
-        let sizes = later.iter().map(|nodes| nodes.get(number)?.get(counter::CLUSTER_SIZE).copied());
-        let least = sizes.map(Option::unwrap_or_default).fold(before, f64::min);
-        let view = node.get(counter::CLUSTER_VIEW);
-        let same_view =
-            later.iter().all(|nodes| nodes.get(number).is_some_and(|n| n.get(counter::CLUSTER_VIEW) == view));
-        if least <= 0.0 {
-            lost.push(name);
-        } else if least < before {
-            changed.push(format!("{name} counted {before} members and then {least}"));
-        } else if !same_view {
-            changed.push(format!("{name} saw a member leave or join"));
-        }
-    }
-    if !lost.is_empty() {
-        changed.insert(0, format!("{} left the cluster of {before}", lost.join(" and ")));
-    }
-    if changed.is_empty() {
+    let of_one = |s: &Snapshot| if s.nodes.is_empty() { vec![s.counters.clone()] } else { s.nodes.clone() };
+    let all: Vec<_> = measured.snapshots().map(|(_, snapshot)| of_one(snapshot)).collect();
+    let (first, later) = all.split_first()?;
+    let value = |nodes: &[BTreeMap<String, f64>], node: usize, name: &str| nodes.get(node)?.get(name).copied();
+    let size = |nodes: &[BTreeMap<String, f64>], node| value(nodes, node, counter::CLUSTER_SIZE);
+    let before = (0..first.len()).filter_map(|node| size(first, node)).reduce(f64::max)?;
+    let change = |node: usize| {
+        let view = |nodes: &[BTreeMap<String, f64>]| value(nodes, node, counter::CLUSTER_VIEW);
+        let what = match later.iter().map(|nodes| size(nodes, node).unwrap_or_default()).fold(before, f64::min) {
+            least if least <= 0.0 => format!("left the cluster of {before}"),
+            least if least < before => format!("counted {before} members and then {least}"),
+            _ if later.iter().any(|nodes| view(nodes) != view(first)) => "saw a member leave or join".to_owned(),
+            _ => return None,
+        };
+        Some(format!("node {} {what}", node + 1))
+    };
+    let changes: Vec<String> = (0..first.len()).filter_map(change).collect();
+    if changes.is_empty() {
         return Some(passed(format!("each node counted {before} members of the cluster throughout")));
     }
     let why = "for a part of the test its throughput is that of fewer nodes, or of none";
-    Some(failed(format!("{}: {why}", changed.join("; "))))
+    Some(failed(format!("{}: {why}", changes.join("; "))))
 }
 
 /// Whether no node left or joined a cluster, or there is none.
@@ -153,28 +143,30 @@ pub(crate) fn has_same_members(measured: &Measured) -> bool {
     membership(measured).is_none_or(|check| check.outcome == Outcome::Passed)
 }
 
-/// COMMITs of the jobs that failed and that the database counts all the same.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FailedCommits {
-    /// Between the snapshots of window start and window end.
-    pub(crate) window: f64,
-    /// How far that may be off: jobs in the database say only at the end of a transaction how often it was tried.
-    pub(crate) uncertain: f64,
-    pub(crate) all: f64,
+/// COMMITs of `jobs` that failed and that the database counts all the same.
+pub(crate) fn failed_commits<'j>(request: &Request, jobs: impl IntoIterator<Item = &'j JobResult>) -> f64 {
+    if !request.target.facts().counts_failed_commits {
+        return 0.0;
+    }
+    jobs.into_iter().map(|job| job.failed_commits).sum::<u64>() as f64
 }
 
-impl FailedCommits {
-    pub(crate) fn new(e: &Evidence<'_>) -> FailedCommits {
-        let measured = e.measured;
-        if !e.request.target.facts().counts_failed_commits {
-            return FailedCommits::default();
-        }
-        let all = measured.jobs.iter().map(|job| job.failed_commits).sum::<u64>() as f64;
-        match e.grown(counter::FAILED_COMMITS) {
-            Some(window) => FailedCommits { window, uncertain: 0.02 * window, all },
-            None => FailedCommits { window: measured.merged.failed_commits as f64, uncertain: all, all },
-        }
+/// Those between the snapshots of window start and window end, and how far that may be off: jobs in the database say only at the end of
+/// a transaction how often it was tried.
+pub(crate) fn failed_in_window(e: &Evidence<'_>) -> [f64; 2] {
+    if !e.request.target.facts().counts_failed_commits {
+        return [0.0; 2];
     }
+    match e.grown(counter::FAILED_COMMITS) {
+        Some(window) => [window, 0.02 * window],
+        None => [e.merged().failed_commits as f64, failed_commits(e.request, &e.measured.jobs)],
+    }
+}
+
+/// How far the commits of so many jobs, by their own count, may be from the database's from before the first until after the last: the
+/// outcome of transactions that failed or were cancelled at the end is unknown, and background workers commit too.
+pub(crate) fn allowed_commits(jobs: usize, errors: u64, ours: f64) -> f64 {
+    jobs as f64 + errors as f64 + (ours * 0.005).max(20.0)
 }
 
 /// Each node must have counted the commits of the jobs that were meant to be on it, from before the first until after the last.
@@ -191,10 +183,8 @@ pub(crate) fn commits_of_each(request: &Request, measured: &Measured) -> Option<
         };
         let ours: u64 = jobs.iter().map(|job| job.total).sum();
         let errors: u64 = jobs.iter().map(|job| job.errors_total).sum();
-        let failed: u64 = jobs.iter().map(|job| job.failed_commits).sum();
-        let failed = if request.target.facts().counts_failed_commits { failed as f64 } else { 0.0 };
-        let (ours, counted) = (ours as f64, is - was - failed);
-        let allowed = jobs.len() as f64 + errors as f64 + (ours * 0.005).max(20.0);
+        let (ours, counted) = (ours as f64, is - was - failed_commits(request, jobs.iter().copied()));
+        let allowed = allowed_commits(jobs.len(), errors, ours);
         // Of a node without jobs there is nothing to count, unless some went there.
         if !jobs.is_empty() || counted > allowed {
             counts.push(([ours, counted], allowed));

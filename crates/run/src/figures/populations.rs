@@ -7,7 +7,7 @@ use loadline_model::load::RateObjective;
 use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{Driver, JobLoad, Keys, Latencies, Population, column};
 
-use super::{NONE_COMPLETED, latencies};
+use super::NONE_COMPLETED;
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, not_made, require};
 
@@ -62,27 +62,21 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let (measured, load, merged) = (e.measured, &e.request.load, e.merged());
     let times = TimeShares::new(&measured.schedule, &measured.jobs);
     let closed = closed(load, &measured.jobs);
-    if closed.is_empty() {
-        out.set_absent(column::OUTSIDE_TX_PCT, "open loop: jobs wait between transactions on purpose");
-    } else {
-        out.set(column::OUTSIDE_TX_PCT, TimeShares::new(&measured.schedule, closed).outside * 100.0);
-    }
+    let outside_pct = (!closed.is_empty()).then(|| TimeShares::new(&measured.schedule, closed).outside * 100.0);
+    out.set_or_absent(column::OUTSIDE_TX_PCT, outside_pct, "open loop: jobs wait between transactions on purpose");
     let one = if load.is_mixed() { ALIKE } else { "closed loop: no rate was asked for" };
     out.set_or_absent(column::RATE_TPS, load.rate_tps, one);
-    let response = if !load.is_mixed() { merged.response.as_ref() } else { None };
-    match response {
-        Some(response) => latencies(out, column::RESPONSE_TIMES, response, NONE_COMPLETED),
-        None => latencies(out, column::RESPONSE_TIMES, &Latencies::new(), one),
-    }
+    let response = match &merged.response {
+        Some(response) if !load.is_mixed() => response.summary_ns().ok_or(NONE_COMPLETED),
+        _ => Err(one),
+    };
+    out.set_all(column::RESPONSE_TIMES.all(), response);
     let asked = if load.is_mixed() { ALIKE } else { NO_THINKING };
     out.set_or_absent(column::THINK_TIME_MS, load.think_s.map(|s| s * 1e3), asked);
-    if load.thinks() {
-        let mean = mean_think_ns(&measured.jobs, merged).map(|ns| ns / 1e6);
-        out.set_or_absent(column::THINK_TIME_MS_MEAN, mean, "no think time ended in the window");
-        out.set(column::THINKING_PCT, times.thinking * 100.0);
-    } else {
-        out.set_all_absent(&[column::THINK_TIME_MS_MEAN, column::THINKING_PCT], NO_THINKING);
-    }
+    let thinks = if load.thinks() { Ok(()) } else { Err(NO_THINKING) };
+    let mean = || mean_think_ns(&measured.jobs, merged).map(|ns| [ns / 1e6]).ok_or("no think time ended in the window");
+    out.set_all([column::THINK_TIME_MS_MEAN], thinks.and_then(|()| mean()));
+    out.set_all([column::THINKING_PCT], thinks.map(|()| [times.thinking * 100.0]));
     let slept = merged.scripted.as_ref().map(|did| did.sleeping_ns as f64);
     let all_ns = measured.schedule.window_ns() as f64 * measured.jobs.len().max(1) as f64;
     out.set_or_absent(column::SCRIPT_SLEEP_PCT, slept.map(|ns| ns / all_ns * 100.0), "no pgbench scripts were run");
@@ -92,16 +86,12 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
         out.set_or_absent(column, figure, "keys are not drawn so (--keys)");
     }
     out.set_or_absent(column::RECONNECT_EVERY, load.reconnect_every.map(|n| n as f64), KEPT);
-    if load.reconnect_every.is_some() {
-        let none = Latencies::new();
-        let connect = merged.connect.as_ref().unwrap_or(&none);
-        out.set(column::CONNECTS_PER_S, connect.count() as f64 / measured.schedule.window_s());
-        out.set(column::CONNECTING_PCT, times.connecting * 100.0);
-        latencies(out, column::CONNECT_TIMES, connect, "no session was opened in the window");
-    } else {
-        out.set_all_absent(&[column::CONNECTS_PER_S, column::CONNECTING_PCT], KEPT);
-        out.set_all_absent(&column::CONNECT_TIMES.all(), KEPT);
-    }
+    let connect = load.reconnect_every.map(|_| merged.connect.clone().unwrap_or_default()).ok_or(KEPT);
+    let per_s = |connect: &Latencies| connect.count() as f64 / measured.schedule.window_s();
+    let shares = connect.as_ref().map(|connect| [per_s(connect), times.connecting * 100.0]).map_err(|why| *why);
+    out.set_all([column::CONNECTS_PER_S, column::CONNECTING_PCT], shares);
+    let times = connect.and_then(|connect| connect.summary_ns().ok_or("no session was opened in the window"));
+    out.set_all(column::CONNECT_TIMES.all(), times);
 }
 
 pub(crate) fn found_rate(found: FoundRate, objective: RateObjective, test: &mut Test) {
@@ -120,7 +110,7 @@ pub(crate) fn mean_think_ns(jobs: &[JobResult], tally: &Tally) -> Option<f64> {
 
 /// Mean, median and 99th percentile, ns.
 fn times(all: &Latencies) -> Option<[f64; 3]> {
-    Some([all.mean_ns()?, all.quantile_ns(0.5)? as f64, all.quantile_ns(0.99)? as f64])
+    all.summary_ns().map(|[mean, p50, p99, _]| [mean, p50, p99])
 }
 
 /// Names and weights of the kinds of transactions: scripts of a mix, or arms of the program's choice; none if all are of one kind.
@@ -156,19 +146,15 @@ pub(crate) fn of_each_kind(request: &Request, measured: &Measured) -> Vec<KindFi
 pub(crate) fn kinds_are_all(e: &Evidence<'_>) -> Option<Verdict> {
     let names: Vec<&str> = kinds(e.work()).into_iter().map(|(name, _)| name).collect();
     let Tally { transaction: all, kinds, .. } = e.merged();
-    match (names.is_empty(), kinds.is_empty()) {
-        (true, _) => return None,
-        (false, true) if all.count() == 0 => return None,
-        (false, true) if e.work().program.computations_per_tx() > 0 => {
-            return Some(not_made(
-                "transactions compute in the database: what they choose afterwards is known only there",
-            ));
-        }
-        (false, true) if e.request.driver == Driver::Database => {
-            return Some(not_made("the procedure returns a histogram of all transactions: their kinds are unknown"));
-        }
-        // At the client each is known.
-        _ => {}
+    if names.is_empty() || kinds.is_empty() && all.count() == 0 {
+        return None;
+    }
+    // At the client each is known, unless it depends on what the database computes.
+    if kinds.is_empty() && e.work().program.computations_per_tx() > 0 {
+        return Some(not_made("transactions compute in the database: what they choose afterwards is known only there"));
+    }
+    if kinds.is_empty() && e.request.driver == Driver::Database {
+        return Some(not_made("the procedure returns a histogram of all transactions: their kinds are unknown"));
     }
     let mut sum = Latencies::new();
     kinds.iter().for_each(|kind| sum.merge(kind));

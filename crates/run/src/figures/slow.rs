@@ -23,16 +23,12 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let p99_ns = e.merged().transaction.quantile_ns(1.0 - SLOWEST).unwrap_or(0);
     let samples = &measured.collected.wait_samples;
     let slow = of_samples(&measured.jobs, samples, p99_ns, &measured.schedule, |event| class(events, event));
-    match slow.as_ref().map_err(|why| *why).and_then(|slow| Ok(slow.shares(slow.cause()?))) {
-        Ok([within, others]) => {
-            out.set(column::SLOW_WAIT_PCT, within * 100.0);
-            out.set(column::SLOW_WAIT_OTHERS_PCT, others * 100.0);
-        }
-        Err(why) => {
-            let columns = [column::SLOW_WAIT, column::SLOW_WAIT_PCT, column::SLOW_WAIT_OTHERS_PCT];
-            out.set_all_absent(&columns, &why.to_string());
-        }
+    let shares = slow.as_ref().map_err(|why| *why).and_then(|slow| Ok(slow.shares(slow.cause()?)));
+    let pct = shares.map(|shares| shares.map(|share| share * 100.0)).map_err(|why| why.to_string());
+    if let Err(why) = &pct {
+        out.set_absent(column::SLOW_WAIT, why);
     }
+    out.set_all([column::SLOW_WAIT_PCT, column::SLOW_WAIT_OTHERS_PCT], pct);
     out.details.extend(slow.ok().map(Detail::Slow));
 }
 
@@ -221,15 +217,6 @@ mod tests {
         assert_eq!((slow.samples, slow.moments, slow.others), (40, 40, 360));
         assert_eq!((slow.waits[0].samples, slow.waits[0].others), (40, 0));
         assert_eq!(slow.words().as_deref(), Some("locks (Lock:tuple), during checkpoint"));
-    }
-
-    #[test]
-    fn waits_that_share_the_time_are_no_cause_and_one_that_all_wait_for_may_be() {
-        let jobs = [job(190, 200), job(990, 1)];
-        let cycle = samples(|ms| ["CPU", "IO:DataFileRead", "Lock:tuple", "IO:WALSync"][ms as usize / 50 % 4]);
-        assert_eq!(slowest_of(&jobs, &cycle).unwrap().cause(), Err(NoCause::Several));
-        let longer = slowest_of(&jobs, &samples(|_| "IO:WALSync")).unwrap();
-        assert_eq!(longer.cause().map(|wait| wait.class), Ok(WaitClass::LogSync));
     }
 
     #[test]

@@ -41,11 +41,9 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     };
     out.set_or_absent(column::DATA_MIB_PER_S, bytes.map(|bytes| bytes / MIB * tps), why);
     let volume = work.workload.volume(&work.params).unwrap_or_default();
-    let mops = (volume.operations > 0.0).then(|| volume.operations * tps / 1e6);
-    let per_job = mops.map(|mops| mops / e.jobs().max(1.0));
-    for (id, value) in [(column::MOPS_PER_S, mops), (column::MOPS_PER_S_PER_JOB, per_job)] {
-        out.set_or_absent(id, value, "only procedural code counts operations");
-    }
+    let mops = Some(volume.operations).filter(|n| *n > 0.0).map(|n| n * tps / 1e6);
+    let mops = mops.map(|mops| [mops, mops / e.jobs().max(1.0)]).ok_or("only procedural code counts operations");
+    out.set_all([column::MOPS_PER_S, column::MOPS_PER_S_PER_JOB], mops);
     let groups = Some(volume.groups).filter(|groups| *groups > 0.0);
     out.set_or_absent(column::GROUPS, groups, "transactions do not group rows");
     out.set(column::THREADS, f64::from(work.parallel_workers().unwrap_or(1)));
@@ -53,36 +51,29 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
 
 /// Queries and their rows, if transactions execute statements.
 fn statements(out: &mut Test, work: &Work, merged: &Tally, tps: f64) {
-    let mean_ns = merged.transaction.mean_ns();
-    let statements = work.program.mean_statements_per_tx();
-    if let Some(did) = &merged.scripted {
-        let sent = (merged.transaction.count() > 0).then(|| did.statements as f64 / merged.transaction.count() as f64);
-        out.set_or_absent(column::STATEMENTS_PER_TX, sent, NONE_COMPLETED);
-        out.set_or_absent(column::QUERIES_PER_S, sent.map(|n| n * tps), NONE_COMPLETED);
-        let others = [column::ROWS_PER_TX, column::ROWS_PER_S, column::QUERY_TIME_US_MEAN];
-        return out.set_all_absent(&others, "rows of a script's statements are not counted, nor is each of them timed");
-    }
-    if statements <= 0.0 {
-        let all = [
-            column::ROWS_PER_TX,
-            column::ROWS_PER_S,
-            column::QUERIES_PER_S,
-            column::QUERY_TIME_US_MEAN,
-            column::STATEMENTS_PER_TX,
-        ];
-        return out.set_all_absent(&all, "transactions execute no statements: they only compute");
-    }
-    out.set(column::STATEMENTS_PER_TX, statements);
-    out.set(column::QUERIES_PER_S, statements * tps);
-    let why = if mean_ns.is_some() { "transactions also write" } else { NONE_COMPLETED };
-    let query_us = mean_ns.filter(|_| !work.program.writes()).map(|ns| ns / 1e3 / statements);
-    out.set_or_absent(column::QUERY_TIME_US_MEAN, query_us, why);
+    let (program, done) = (&work.program, merged.transaction.count() as f64);
+    let (per_tx, each) = match &merged.scripted {
+        Some(did) => (
+            if done > 0.0 { Ok(did.statements as f64 / done) } else { Err(NONE_COMPLETED) },
+            Err("rows of a script's statements are not counted, nor is each of them timed"),
+        ),
+        None => {
+            let per_tx = Some(program.mean_statements_per_tx()).filter(|n| *n > 0.0);
+            let per_tx = per_tx.ok_or("transactions execute no statements: they only compute");
+            (per_tx, per_tx)
+        }
+    };
+    out.set_all([column::STATEMENTS_PER_TX, column::QUERIES_PER_S], per_tx.map(|n| [n, n * tps]));
+    let query_us = each.and_then(|n| {
+        let ns = merged.transaction.mean_ns().ok_or(NONE_COMPLETED)?;
+        if program.writes() { Err("transactions also write") } else { Ok([ns / 1e3 / n]) }
+    });
+    out.set_all([column::QUERY_TIME_US_MEAN], query_us);
     let of_volume = work.workload.volume(&work.params).map(|of| of.rows).filter(|rows| *rows > 0.0);
-    let rows = of_volume.or_else(|| work.program.rows_are_known().then(|| work.program.mean_rows_per_tx()));
-    for (id, per_tx) in [(column::ROWS_PER_TX, 1.0), (column::ROWS_PER_S, tps)] {
-        let why = "the rows of a statement with no fixed number (read-any, or change = [FEWEST, MOST]) are not in it";
-        out.set_or_absent(id, rows.map(|rows| rows * per_tx), why);
-    }
+    let rows = of_volume.or_else(|| program.rows_are_known().then(|| program.mean_rows_per_tx()));
+    let unknown = "the rows of a statement with no fixed number (read-any, or change = [FEWEST, MOST]) are not in it";
+    let rows = each.and_then(|_| rows.map(|rows| [rows, rows * tps]).ok_or(unknown));
+    out.set_all([column::ROWS_PER_TX, column::ROWS_PER_S], rows);
 }
 
 /// Figures of the data-load table, from the jobs' times and parameters.
@@ -108,13 +99,7 @@ mod tests {
     use super::*;
 
     fn rows_of(code: &str, effect: &str) -> Test {
-        let text = format!(
-            "code = \"{code}\"\nsummary = \"reads\"\nprogram = [{{ bind = \"n\", to = \"sequence\" }}, \
-             {{ choose = [{{ share = 1, steps = [{{ execute = \"look\" }}] }}, {{ share = 9, steps = [{{ execute = \"one\" }}] }}] }}]\n\
-             [[table]]\nname = \"t\"\nrows = 10\ncolumn = [{{ name = \"id\", type = \"int\", fill = \"key\" }}]\n\
-             [[statement]]\nname = \"look\"\nsql = \"SELECT id FROM {{t}} WHERE id < :n\"\neffect = {effect}\n\
-             [[statement]]\nname = \"one\"\nsql = \"SELECT id FROM {{t}} WHERE id = 1\"\neffect = {{ read = 1 }}\n"
-        );
+        let text = include_str!("rows.toml").replace("CODE", code).replace("EFFECT", effect);
         let work = Work::with(read_file("x.toml", &text).unwrap(), &[]).unwrap();
         let mut out = Test::default();
         statements(&mut out, &work, &Tally::default(), 100.0);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use loadline_load::Place;
 use loadline_model::live::Held;
 use loadline_model::plan::Plan;
-use loadline_model::tries::{MOST_TRIES, TryOutcome, measured, split, tries};
+use loadline_model::tries::{MOST_TRIES, disturbed, measured, split, tries};
 use loadline_model::{TestRecord, column};
 
 use super::Context;
@@ -25,11 +25,12 @@ enum Next {
     AtEnd,
 }
 
-/// Next step after these tries of a test, which was `measured` so often, if another takes `try_s` of the `left_s` of patience.
-fn next(made: &[TryOutcome], measured: u32, left_s: f64, try_s: f64) -> Next {
-    let disturbed = !made.is_empty() && made.iter().all(|outcome| outcome.severity().is_some());
+/// Next step after tries of a test that were [disturbed] so far, which was `measured` so often, if another takes `try_s` of the `left_s` of
+/// patience.
+fn next(made: &[Option<f64>], measured: u32, left_s: f64, try_s: f64) -> Next {
+    let all_disturbed = !made.is_empty() && made.iter().all(Option::is_some);
     match measured {
-        n if !disturbed || n >= MOST_TRIES || try_s > left_s => Next::Done,
+        n if !all_disturbed || n >= MOST_TRIES || try_s > left_s => Next::Done,
         1 => Next::AtOnce,
         _ => Next::AtEnd,
     }
@@ -132,9 +133,9 @@ impl Tries {
     /// Next step after the tries of the test whose first window is number `first`, among `all` windows.
     fn next<'a>(&self, all: impl Iterator<Item = &'a TestRecord> + Clone, first: u32) -> Next {
         let tries = tries(all, first);
-        let outcomes: Vec<TryOutcome> = tries.iter().map(|windows| TryOutcome::of_windows(windows)).collect();
+        let made: Vec<Option<f64>> = tries.iter().map(|windows| disturbed(windows)).collect();
         let measured = tries.iter().map(|windows| measured(windows)).sum();
-        next(&outcomes, measured, self.left_s(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
+        next(&made, measured, self.left_s(), tries.last().map_or(0.0, |windows| self.try_s(windows)))
     }
 }
 
@@ -209,7 +210,7 @@ impl Context<'_> {
         let first = try_of.unwrap_or(number);
         let made = tries(self.windows(), first);
         let windows = made.last().map_or(1, Vec::len);
-        let was_quiet = made.last().is_some_and(|last| TryOutcome::of_windows(last) == TryOutcome::Undisturbed);
+        let was_quiet = made.last().is_some_and(|last| last.iter().all(|r| r.valid));
         self.tries.in_vain &= !was_quiet;
         if try_of.is_some() {
             self.tries.end_try();
@@ -253,21 +254,18 @@ mod tests {
 
     #[test]
     fn the_tries_so_far_and_the_time_left_say_what_follows() {
-        use TryOutcome::{Disturbed, Refused, Undisturbed};
-        let d = Disturbed(1.2);
+        let d = Some(1.2);
         assert_eq!(next(&[d], 2, 30.0, 5.0), Next::AtEnd, "of two windows of the same jobs none was quiet");
         for (made, left_s, follows) in [
             (&[][..], 30.0, Next::Done),
-            (&[Undisturbed][..], 30.0, Next::Done),
-            (&[Refused][..], 30.0, Next::Done),
+            (&[None][..], 30.0, Next::Done),
             (&[d][..], 30.0, Next::AtOnce),
             (&[d][..], 5.0, Next::AtOnce),
             (&[d][..], 4.9, Next::Done),
             (&[d][..], 0.0, Next::Done),
-            (&[d, Undisturbed][..], 30.0, Next::Done),
-            (&[d, Refused][..], 30.0, Next::Done),
+            (&[d, None][..], 30.0, Next::Done),
             (&[d, d][..], 30.0, Next::AtEnd),
-            (&[d, Disturbed(900.0)][..], 5.0, Next::AtEnd),
+            (&[d, Some(900.0)][..], 5.0, Next::AtEnd),
             (&[d, d][..], 4.9, Next::Done),
             (&[d, d, d][..], 30.0, Next::Done),
         ] {

@@ -7,10 +7,11 @@ use loadline_model::snapshot::counter;
 use loadline_model::{Column, Latencies, Note, SizePoint, Snapshot, Table, TestRecord};
 
 use super::Scanned;
-use crate::checks::{COMMITS_NOT_COUNTED, SYNCS_NOT_COUNTED, grown};
+use crate::checks::{SYNCS_NOT_COUNTED, grown};
 use crate::evidence::{Evidence, excused};
+use crate::figures::database::COMMITS_NOT_COUNTED;
 use crate::figures::{KIB, NOT_IDLE, disturbance as others};
-use crate::test::{Test, Verdict, not_made, require};
+use crate::test::{Judged, Test, Verdict, not_made, require};
 
 /// A larger share of outliers refuses the scan.
 const MAX_OUTLIERS: f64 = 0.2;
@@ -105,13 +106,11 @@ pub(crate) fn commits(e: &Evidence<'_, Scanned>) -> Verdict {
 }
 
 /// The rows in the database must be those that the session left.
-pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>) -> Verdict {
+pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>) -> Judged {
     let (rows, counts) = (e.rows, e.work().workload.evidence.as_ref().map_or("", |of| &of.counts));
-    let judge = |grown| {
-        let detail = format!("the session committed {rows} {counts}; the database holds {grown}");
-        require(u64::try_from(grown) == Ok(rows), detail)
-    };
-    grown(e.proof).map_or_else(|why| why, judge)
+    let grown = grown(e.proof)?;
+    let detail = format!("the session committed {rows} {counts}; the database holds {grown}");
+    Ok(require(u64::try_from(grown) == Ok(rows), detail))
 }
 
 /// Each commit of one session needs its own sync.
@@ -119,5 +118,5 @@ pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>) -> Verdict {
     let commits = e.transactions as f64;
     let Some(syncs) = delta(&e.scan, counter::REDO_SYNCS) else { return not_made(SYNCS_NOT_COUNTED) };
     let detail = format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync");
-    excused(require(commits <= (syncs + 2.0) * 1.01, detail), e.excuses.commits.as_ref())
+    excused(Ok(require(commits <= (syncs + 2.0) * 1.01, detail)), e.excuses.commits.as_ref())
 }
