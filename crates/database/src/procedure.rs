@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use loadline_model::keys::MILLION;
+use loadline_model::load::MILLION;
 use loadline_workload::{
     Arg, Arm, Effect, FACTORS, Generator, JobStart, Kernel, MODULI, PAYLOAD_CYCLE, PAYLOAD_STRIDE, POOL_BYTES,
     RankRange, SECOND, SHARES, Skew, Step, VarType, new_payloads, salt_offset,

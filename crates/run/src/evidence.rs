@@ -245,38 +245,38 @@ pub(crate) struct Proof {
 
 pub(crate) struct BeforeTest {
     evidence: Option<i64>,
-    unchanged: Vec<Result<Option<i64>, String>>,
+    /// Results that the consistency queries must have after the test, or why that is not known.
+    consistent: Vec<Result<Option<i64>, String>>,
 }
 
 impl BeforeTest {
     pub(crate) fn query(target: &dyn Target, work: &Work) -> Result<BeforeTest, TargetError> {
         let ask = |query| integer(target, work, query).map_err(|e| format!("before the test: {e}"));
-        let unchanged = work.workload.unchanged.iter().map(|c| ask(&c.query));
-        Ok(BeforeTest { evidence: target.evidence(work)?, unchanged: unchanged.collect() })
+        let absolute = work.workload.consistency.iter().map(|_| Ok(Some(0)));
+        let consistent = absolute.chain(work.workload.unchanged.iter().map(|c| ask(&c.query)));
+        Ok(BeforeTest { evidence: target.evidence(work)?, consistent: consistent.collect() })
     }
 
     pub(crate) fn proof(&self, target: &dyn Target, work: &Work) -> Proof {
         let after = target.evidence(work).map_err(|e| e.to_string());
         let grown = after.map(|after| self.evidence.zip(after).map(|(before, after)| after - before));
-        Proof { grown, consistency: self.consistency(target, work), data_bytes: data_bytes(target, work) }
-    }
-
-    /// Results of the consistency queries; 0 means consistent.
-    fn consistency(&self, target: &dyn Target, work: &Work) -> Vec<(String, Result<Option<i64>, String>)> {
-        let ask = |query: &str| integer(target, work, query).map_err(|e| e.to_string());
-        let absolute = work.workload.consistency.iter().map(|c| (c.what.clone(), ask(&c.query)));
-        let off = |(query, before): (&str, &Result<Option<i64>, String>)| {
-            Ok(ask(query)?.zip(before.clone()?).map(|(now, was)| now - was))
+        let off = |query: &str, wanted: &Result<Option<i64>, String>| {
+            let found = integer(target, work, query).map_err(|e| e.to_string())?;
+            Ok(found.zip(wanted.clone()?).map(|(found, wanted)| found - wanted))
         };
-        let unchanged = work.workload.unchanged.iter().zip(&self.unchanged);
-        absolute.chain(unchanged.map(|(c, was)| (c.what.clone(), off((c.query.as_str(), was))))).collect()
+        let conditions = work.workload.consistency.iter().chain(&work.workload.unchanged).zip(&self.consistent);
+        let consistency = conditions.map(|(c, wanted)| (c.what.clone(), off(&c.query, wanted))).collect();
+        Proof { grown, consistency, data_bytes: data_bytes(target, work) }
     }
 }
 
 /// Bytes of the whole tables that a transaction reads or loads.
 fn data_bytes(target: &dyn Target, work: &Work) -> Result<Option<f64>, String> {
     let Some(volume) = work.workload.volume(&work.params) else { return bulk_bytes(target, work) };
-    let size = |table: &String| bytes_read(target, work, table).map_err(|e| e.to_string())?.ok_or_else(unknown_size);
+    let size = |table: &String| {
+        let bytes = target.abilities().tables.map_or(Ok(None), |queries| queries.bytes_read(work, table));
+        bytes.map_err(|e| e.to_string())?.ok_or_else(unknown_size)
+    };
     let sizes = volume.tables.iter().map(size).collect::<Result<Vec<u64>, String>>()?;
     Ok((!sizes.is_empty()).then(|| sizes.iter().sum::<u64>() as f64 * volume.share))
 }
@@ -308,11 +308,6 @@ pub(crate) fn integer(target: &dyn Target, work: &Work, query: &str) -> Result<O
 
 pub(crate) fn rows_of(target: &dyn Target, work: &Work, table: &str) -> Result<Option<i64>, TargetError> {
     integer(target, work, &format!("SELECT COUNT(*) FROM {{{table}}}"))
-}
-
-/// Bytes of `table`, as it is stored, that a query over all of its rows reads; `None` if unknown.
-pub(crate) fn bytes_read(target: &dyn Target, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
-    target.abilities().tables.map_or(Ok(None), |queries| queries.bytes_read(work, table))
 }
 
 /// Bytes of `table` as it is stored; `None` if unknown.

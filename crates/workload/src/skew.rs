@@ -9,7 +9,7 @@
 //! asymptotically optimal Bernoulli factory for certain functions that can be expressed as power series, 2019, section 2).
 
 use loadline_model::Keys;
-use loadline_model::keys::MILLION;
+use loadline_model::load::MILLION;
 use serde::Serialize;
 
 use crate::draw::{draw_31, salt_offset};

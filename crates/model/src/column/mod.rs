@@ -9,8 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::format::{self, Format};
-use crate::keys::Keys;
-use crate::load::{JobLoad, RateObjective};
+use crate::load::{JobLoad, Keys, RateObjective};
 use crate::record::TestRecord;
 
 mod list;

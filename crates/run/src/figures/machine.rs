@@ -66,10 +66,9 @@ pub(crate) fn client(e: &Evidence<'_>, out: &mut Test) {
 /// Figures of the agents: all of their CPU time, and the share of the machine on which it is largest.
 fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
-    let schedule = &measured.schedule;
-    let done = loadline_load::tps(&measured.jobs, schedule) * schedule.window_s();
-    let used = || processes::cpu_ns(&measured.elsewhere.processes, schedule.window_s());
-    let ns = if done > 0.0 { used() } else { None };
+    let window_s = measured.schedule.window_s();
+    let done = loadline_load::tps(&measured.jobs, &measured.schedule) * window_s;
+    let ns = processes::cpu_ns(&measured.elsewhere.processes, window_s).filter(|_| done > 0.0);
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
     let share = processes::busiest(&measured.elsewhere.processes).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);
