@@ -22,7 +22,6 @@ const UNITS: [&str; 2] = ["seconds", "ratio"];
 
 type Labels = Vec<(&'static str, String)>;
 
-/// The samples of all runs.
 #[derive(Debug, Default)]
 pub struct Metrics {
     /// Labels and value, by the metric's name.
@@ -72,7 +71,6 @@ impl Metrics {
         now.records.iter().skip(skipped).for_each(|record| self.add_result(run, record));
     }
 
-    /// The newest second of the test under way.
     fn add_second(&mut self, run: &str, now: &Now, now_s: f64) {
         let fresh = now.heard_s.is_some_and(|heard_s| now_s - heard_s <= FRESH_S) && now.step.is_none();
         let Some((test, second)) = now.test().zip(now.seconds.back()).filter(|_| fresh) else { return };

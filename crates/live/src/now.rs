@@ -21,7 +21,6 @@ const MOST_SPREAD: usize = 16;
 /// A run that has written nothing for so long gets a remark, s. Limits are measured in silence, for up to a minute.
 const SILENT_S: f64 = 15.0;
 
-/// State of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Now {
     /// Manifest; `None` until there is one.
@@ -50,7 +49,6 @@ pub struct Now {
 pub enum Standing {
     /// It cannot be read; why.
     Unreadable(String),
-    /// There is no run yet.
     NoRun,
     /// It has not ended, and nobody on this machine writes it.
     Dead,
@@ -240,7 +238,6 @@ impl Follower {
         }
     }
 
-    /// The run folder.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -48,7 +48,6 @@ pub struct ServeOptions {
     pub audited: fn(RunData) -> RunData,
 }
 
-/// Why nothing is served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error(
@@ -91,16 +90,11 @@ impl Served {
 }
 
 /// Listens on `listen`, for what asks with `token`.
-///
-/// # Errors
-/// [`ServeError`].
 pub fn listen(listen: SocketAddr, token: Option<&str>) -> Result<TcpListener, ServeError> {
     check(listen, token)?;
     TcpListener::bind(listen).map_err(|e| ServeError::Listen(listen, e))
 }
 
-/// # Errors
-/// [`ServeError::NoToken`], [`ServeError::ShortToken`].
 fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), ServeError> {
     match token.map(|token| token.chars().count()) {
         None if !listen.ip().is_loopback() => Err(ServeError::NoToken(listen)),
@@ -110,9 +104,6 @@ fn check(listen: SocketAddr, token: Option<&str>) -> Result<(), ServeError> {
 }
 
 /// Serves what comes to `listener`, made by [`listen`], until `stop` is set: the caller ends the process then. Calls `ready` once it does.
-///
-/// # Errors
-/// [`ServeError`].
 pub fn serve(
     options: ServeOptions,
     listener: TcpListener,
@@ -184,7 +175,7 @@ fn route(served: &Arc<Served>, request: &Request) -> Result<Answer, PageError> {
     let query = request.query.as_str();
     match parts.as_slice() {
         ["login"] if request.method == "POST" => return Ok(served.access.login(&request.body)),
-        ["login"] => return Ok(access::login_page()),
+        ["login"] => return Ok(access::token_form(200, "")),
         ["serve.js"] => return file("text/javascript; charset=utf-8", include_str!("serve/serve.js")),
         ["serve.css"] => return file("text/css; charset=utf-8", include_str!("serve/serve.css")),
         ["favicon.ico"] => return Ok(Answer { status: 204, headers: Vec::new(), body: Vec::new() }),

@@ -17,7 +17,6 @@ pub(crate) struct Terminal {
     colours: bool,
 }
 
-/// A key that means something here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Key {
     Quit,

@@ -40,7 +40,6 @@ pub enum Ended {
     Interrupted,
 }
 
-/// Why watching failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     #[error("the terminal cannot be drawn on: {0}; --plain prints lines instead")]
@@ -50,9 +49,6 @@ pub enum WatchError {
 }
 
 /// Shows the run until the user quits; as lines of text, until it ends.
-///
-/// # Errors
-/// [`WatchError`].
 pub fn watch(options: &WatchOptions, out: &mut dyn Write) -> Result<Ended, WatchError> {
     // Best effort: it needs little.
     let _ = loadline_storage::run_only_when_idle();
@@ -125,8 +121,7 @@ fn lines(watched: &mut Watched, out: &mut dyn Write, stop: &AtomicBool) -> std::
         }
         out.flush()?;
         let over = !now.is_open() || now.problem.is_some() || now.is_dead(clock_s());
-        let complete = now.manifest.as_ref().is_some_and(|m| m.state == RunState::Complete);
-        let complete = complete && now.problem.is_none();
+        let complete = now.problem.is_none() && now.manifest.as_ref().is_some_and(|m| m.state == RunState::Complete);
         if over && watched.ends {
             return Ok(if complete { Ended::Done } else { Ended::Incomplete });
         }

@@ -112,8 +112,7 @@ impl Canvas {
     /// A drawing within a cell, which says nothing that the row does not say in words.
     pub(crate) fn within(self, (width, height): (f64, f64)) -> Chart {
         let size = format!("viewBox=\"0 0 {width} {height}\" preserveAspectRatio=\"none\"");
-        let svg = format!("<svg {size} aria-hidden=\"true\">{}</svg>", self.0);
-        Chart { svg }
+        format!("<svg {size} aria-hidden=\"true\">{}</svg>", self.0)
     }
 
     pub(crate) fn finish(self, title: &str, width: f64, height: f64) -> Chart {
@@ -125,12 +124,10 @@ impl Canvas {
             String::new()
         };
         let (title, drawn) = (Text(title), self.0);
-        Chart {
-            svg: format!(
-                "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\"><text class=\"ti\" x=\"2\" y=\"13\"{fit}>\
-                 {title}</text>{drawn}</svg>"
-            ),
-        }
+        format!(
+            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{title}\"><text class=\"ti\" x=\"2\" y=\"13\"{fit}>\
+             {title}</text>{drawn}</svg>"
+        )
     }
 }
 

@@ -5,21 +5,20 @@
 
 use std::collections::BTreeMap;
 
-use loadline_model::format::{bytes, parse_bytes};
+use loadline_model::format::bytes;
+use minijinja::context;
+
+use crate::templates::parts;
 
 /// Largest difference between the period and that of a likely cause, as a share.
 const TOLERANCE: f64 = 0.05;
-/// Settings of the reference log writer (wal), PostgreSQL and InnoDB that are a size.
-const SIZES: [&str; 5] =
-    ["flush_at_bytes", "buffer_bytes", "wal_writer_flush_after", "wal_buffers", "innodb_log_buffer_size"];
-/// SQLite counts pages; each has a header in its log, bytes.
-const FRAME_HEADER: f64 = 24.0;
-
-type Settings = BTreeMap<String, String>;
 
 /// `Likely cause: flush_at_bytes = 1048576 (1.0 MiB).`, or the settings that do not match.
-pub(crate) fn sentence(period_bytes: f64, settings: &Settings) -> String {
-    let mut known = candidates(settings);
+pub(crate) fn sentence(period_bytes: f64, settings: &BTreeMap<String, String>) -> String {
+    // 0 disables a setting.
+    let set = |[words, bytes]: [String; 2]| Some((words, bytes.parse().ok().filter(|bytes: &f64| *bytes > 0.0)?));
+    let mut known: Vec<_> =
+        parts("sizes of settings", context! { s => settings }).into_iter().filter_map(set).collect();
     let off = |(_, bytes): &(String, f64)| (period_bytes / bytes - 1.0).abs();
     known.sort_by(|a, b| off(a).total_cmp(&off(b)));
     let words = |(words, size): &(String, f64)| format!("{words} ({})", bytes(*size));
@@ -31,29 +30,6 @@ pub(crate) fn sentence(period_bytes: f64, settings: &Settings) -> String {
         return "No setting explains it: no settings of log buffer or flushes are known for this target.".to_owned();
     }
     format!("No setting explains it: {}.", known.iter().map(words).collect::<Vec<_>>().join(", "))
-}
-
-/// Settings in words, and the redo after which each makes the database write the log.
-fn candidates(settings: &Settings) -> Vec<(String, f64)> {
-    let get = |name: &str| settings.get(name).map_or("", |v| v.trim());
-    let own = |name: &str| format!("{name} = {}", get(name));
-    let size = |name: &str| parse_bytes(get(name)).ok().map(|n| n as f64);
-    let number = |name: &str| get(name).parse::<f64>().ok();
-    let mut all: Vec<(String, Option<f64>)> = SIZES.iter().map(|name| (own(name), size(name))).collect();
-    let filled = size("buffer_bytes")
-        .zip(number("flush_fraction").filter(|share| *share <= 1.0))
-        .map(|(buffer, share)| buffer * share);
-    all.push((format!("{} of {}", own("flush_fraction"), own("buffer_bytes")), filled));
-    // InnoDB writes its buffer when it is half full.
-    let half = size("innodb_log_buffer_size").map(|b| b / 2.0);
-    all.push((format!("half of {}", own("innodb_log_buffer_size")), half));
-    let page = number("page_size");
-    let frames = number("wal_autocheckpoint").zip(page).map(|(n, page)| n * (page + FRAME_HEADER));
-    all.push((format!("{} pages", own("wal_autocheckpoint")), frames));
-    let cache = number("cache_size").zip(page).map(|(n, page)| if n < 0.0 { -n * 1024.0 } else { n * page });
-    all.push((own("cache_size"), cache));
-    // 0 disables a setting.
-    all.into_iter().filter_map(|(words, bytes)| Some((words, bytes.filter(|b| *b > 0.0)?))).collect()
 }
 
 #[cfg(test)]
@@ -79,7 +55,7 @@ mod tests {
         ] {
             let pairs = settings.split(';').filter_map(|pair| pair.split_once('='));
             let settings = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-            let said = sentence(parse_bytes(period).unwrap() as f64, &settings);
+            let said = sentence(loadline_model::format::parse_bytes(period).unwrap() as f64, &settings);
             assert!(said.contains(says), "{said}");
         }
     }

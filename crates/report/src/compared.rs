@@ -13,27 +13,24 @@ use loadline_model::{TestLimit, TestRecord};
 use minijinja::context;
 
 use crate::content::profiles::{self, Place};
-use crate::content::ratios::{self, Shown};
+use crate::content::ratios::{self, Found, Shown};
 use crate::content::{platform, variants};
-use crate::doc::{Block, Document, Section, Table};
+use crate::doc::{Block, Document, Section};
 use crate::platform_run::{PlatformRun, comparisons, scanned, sides};
 use crate::templates::{items, prose};
 use crate::text::for_terminal;
 use crate::words::{grouped, percent, ratio};
 use crate::{RunData, templates};
 
-/// How two runs are compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
     /// Margin of equivalence, 0.02 for ±2 %.
     pub margin: f64,
-    /// Whether figures of different drivers are compared.
     pub across_drivers: bool,
     /// Whether unequal work is compared, and marked.
     pub unequal: bool,
 }
 
-/// Why runs are not compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCompared {
     #[error("name one run of `loadline ab`, or two runs")]
@@ -72,13 +69,10 @@ impl Compared {
         let more = of.profiles().map(Block::Table).chain(Block::list(of.sentences())).collect();
         let rows = of.rows();
         let blocks = blocks(labels.collect(), &rows, paired.margin, "Pairs", more);
-        Some(Compared { has_curves: of.has_curves(), title: run.manifest.run.clone(), rows, blocks })
+        Some(Compared { has_curves: !of.curves.is_empty(), title: run.manifest.run.clone(), rows, blocks })
     }
 
     /// Of one run of variants, or of two other runs, B against A, which are judged by `terms`.
-    ///
-    /// # Errors
-    /// [`NotCompared`].
     pub fn new(runs: &[RunData], terms: Terms) -> Result<Compared, NotCompared> {
         let id = |run: &RunData| run.manifest.run.clone();
         if let [run] = runs {
@@ -98,7 +92,10 @@ impl Compared {
         let rows: Vec<Shown> = compared.iter().flat_map(|comparison| shown(comparison, terms.margin)).collect();
         let title = format!("{} against {}", runs[1].manifest.run, runs[0].manifest.run);
         let qualified = Block::list(qualified(&sides).into_iter().map(|sentence| format!("! {sentence}")));
-        let profiles = profiles(&sides, &compared).into_iter().map(Block::Table);
+        let at_jobs = compared.iter().flat_map(|comparison| &comparison.rows);
+        // Where the runs are compared.
+        let places: Vec<Place<'_>> = at_jobs.filter_map(|row| tests_behind(&sides, row)).collect();
+        let profiles = profiles::of_runs(&places).into_iter().map(Block::Table);
         let more = qualified.into_iter().chain(profiles).chain(differences(&sides)).collect();
         let blocks = blocks(heads(&sides), &rows, terms.margin, "Tests", more);
         Compared { rows, has_curves: false, title, blocks }
@@ -134,23 +131,21 @@ impl Compared {
     /// that were refused.
     pub fn counts(&self) -> [usize; 3] {
         let count = |of: fn(&Shown) -> bool| self.rows.iter().filter(|row| row.main && of(row)).count();
-        [
-            count(|row| row.verdict.is_some()),
-            count(|row| row.verdict.is_some() && row.interval.is_some()),
-            count(|row| row.verdict.is_none()),
-        ]
+        [count(|row| row.found.is_some()), count(|row| row.interval().is_some()), count(|row| row.found.is_none())]
     }
 
     /// Main figures of which it is shown that B is slower by more than `share` (0.03: 3 %), in words.
     pub fn slower_by(&self, share: f64) -> Vec<String> {
-        let shown = |row: &&Shown| row.main && row.verdict == Some(Verdict::Slower);
-        let found = self.rows.iter().filter(shown).filter(|row| row.interval.is_some_and(|i| beyond(i, share)));
-        found.map(|row| format!("{} is {} of A's", named(row), row.ratio.map_or_else(String::new, ratio))).collect()
+        let found = self.rows.iter().filter(|row| row.main).filter_map(|row| Some((row, row.found?)));
+        let is_slower =
+            |found: &Found| found.interval.is_some_and(|i| beyond(i, share)) && found.verdict == Verdict::Slower;
+        let slower = found.filter(|(_, found)| is_slower(found));
+        slower.map(|(row, found)| format!("{} is {} of A's", named(row), ratio(found.ratio))).collect()
     }
 
     /// Main figures of which nothing can be shown: not compared, or without an interval.
     pub fn not_judged(&self) -> Vec<String> {
-        let shown = self.rows.iter().filter(|row| row.main && (row.verdict.is_none() || row.interval.is_none()));
+        let shown = self.rows.iter().filter(|row| row.main && row.interval().is_none());
         shown.map(|row| row.why.as_ref().map_or_else(|| named(row), |why| format!("{} ({why})", named(row)))).collect()
     }
 }
@@ -175,22 +170,38 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
         true => (workload.clone(), Some(at)),
         false => (format!("{workload} {}={at}", comparison.over), None),
     };
-    let refused = |place, why: &str| Shown { why: Some(why.to_owned()), ..Shown::new(place, main) };
+    let row = |(workload, jobs), column| Shown {
+        workload,
+        jobs,
+        arm: None,
+        column,
+        main: column == main,
+        found: None,
+        why: None,
+        but: None,
+    };
+    let refused = |place, why: &str| Shown { why: Some(why.to_owned()), ..row(place, main) };
     if let Some(why) = &comparison.refused {
         return vec![refused((workload, None), why)];
     }
     let mut rows = Vec::new();
-    for row in &comparison.rows {
-        let ComparedAt::Jobs(at) = row.at else { continue };
-        if row.factor(main).is_none() {
+    for at_jobs in &comparison.rows {
+        let ComparedAt::Jobs(at) = at_jobs.at else { continue };
+        if at_jobs.factor(main).is_none() {
             let unknown = || format!("{} is not known of both", main.title);
-            rows.push(refused(place(at), &row.refused.clone().unwrap_or_else(unknown)));
+            rows.push(refused(place(at), &at_jobs.refused.clone().unwrap_or_else(unknown)));
         }
-        rows.extend(row.factors.iter().map(|factor| {
-            let shown = of_factor(Shown::new(place(at), factor.metric), factor, margin);
-            let caveat = if factor.metric == main { row.caveat.clone() } else { None };
-            let but = caveat.into_iter().chain(shown.but).reduce(|a, b| format!("{a}; {b}"));
-            Shown { main: factor.metric == main, but, ..shown }
+        rows.extend(at_jobs.factors.iter().map(|factor| {
+            let found = found(factor, margin);
+            let within = factor.factor.interval.is_none() && found.interval.is_some();
+            let caveat = if factor.metric == main { at_jobs.caveat.clone() } else { None };
+            let but = caveat.into_iter().chain(within.then(|| prose("one-window", ())));
+            Shown {
+                found: Some(found),
+                why: found.interval.is_none().then(|| prose("no-interval", ())),
+                but: but.reduce(|a, b| format!("{a}; {b}")),
+                ..row(place(at), factor.metric)
+            }
         }));
     }
     let one_sided = comparison.one_sided.iter();
@@ -198,22 +209,19 @@ fn shown(comparison: &Comparison, margin: f64) -> Vec<Shown> {
     rows
 }
 
-fn of_factor(empty: Shown, factor: &Factor, margin: f64) -> Shown {
+fn found(factor: &Factor, margin: f64) -> Found {
     let more = higher_is_better(factor.metric);
     // A factor says how many times better B is; a ratio is B/A.
     let turned = |i: Interval| if more { i } else { Interval { low: 1.0 / i.high, high: 1.0 / i.low } };
     let interval = factor.factor.interval.or(factor.within).map(turned);
-    let within = if factor.factor.interval.is_none() { factor.within } else { None };
-    Shown {
-        sides: Some((factor.base, factor.other)),
-        ratio: Some(factor.other / factor.base),
+    Found {
+        sides: (factor.base, factor.other),
+        ratio: factor.other / factor.base,
         interval,
-        verdict: Some(verdict_of(interval, more, margin)),
+        verdict: verdict_of(interval, more, margin),
         detectable: interval.map(|i| detectable_of(i, 0.95)),
         pairs: factor.n_base.min(factor.n_other),
-        why: interval.is_none().then(|| prose("no-interval", ())),
-        but: within.map(|_| prose("one-window", ())),
-        ..empty
+        dropped: 0,
     }
 }
 
@@ -241,16 +249,8 @@ fn qualified(sides: &[PlatformRun<'_>]) -> Vec<String> {
     items("comparison", context! { runs, imported, machine, curves => scanned(sides) })
 }
 
-/// Whether another tool measured one of the runs.
 fn is_imported(sides: &[PlatformRun<'_>]) -> bool {
     sides.iter().any(|side| side.run.published.is_some())
-}
-
-/// Times of each kind of transaction, and what the sessions of both waited for, where the runs are compared.
-fn profiles(sides: &[PlatformRun<'_>], compared: &[Comparison]) -> Vec<Table> {
-    let rows = compared.iter().flat_map(|comparison| &comparison.rows);
-    let places: Vec<Place<'_>> = rows.filter_map(|row| tests_behind(sides, row)).collect();
-    profiles::of_runs(&places)
 }
 
 /// The tests of both sides that count for `row`; `None` if it is not of equal job counts, or has no factor.
@@ -271,7 +271,7 @@ fn differences(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     }
     let [from, to] = [first, second].map(|side| platform::facts_of("comparison", &side.run.manifest));
     let changed = from.into_iter().zip(to).filter(|(from, to)| from != to);
-    let changed = Block::list(changed.map(|((what, from), (_, to))| format!("changed: {what}: {from} → {to}")));
+    let changed = Block::list(changed.map(|([what, from], [_, to])| format!("changed: {what}: {from} → {to}")));
     let same = || Block::para("The manifests name the same product, version, machine and plan.");
     let mut blocks = vec![changed.unwrap_or_else(same)];
     blocks.extend(platform::settings(sides).blocks);

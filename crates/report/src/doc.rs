@@ -64,7 +64,6 @@ pub(crate) enum Block {
         charts: Vec<Chart>,
         per_row: u8,
     },
-    /// Preformatted text: a command.
     Code {
         text: String,
     },
@@ -83,32 +82,16 @@ pub(crate) enum Block {
     Beside {
         blocks: Vec<Block>,
     },
-    /// Answer for a platform, as large figures, and as a sentence.
+    /// Answer for a platform, as large figures, which templates write, and as a sentence.
     Answer {
         label: String,
-        figures: Vec<Headline>,
+        figures: Vec<minijinja::Value>,
         sentence: String,
     },
 }
 
-/// A figure for who looks for ten seconds.
-#[derive(Debug, Serialize)]
-pub(crate) struct Headline {
-    pub(crate) value: String,
-    pub(crate) unit: String,
-    /// `LGWR-LAT1, 8 jobs`.
-    pub(crate) place: String,
-    /// Share of the limit, and its bound; may be empty.
-    pub(crate) said: String,
-    pub(crate) doubts: String,
-    pub(crate) because: String,
-    pub(crate) drawn: Option<Chart>,
-}
-
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Chart {
-    pub(crate) svg: String,
-}
+/// SVG.
+pub(crate) type Chart = String;
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Table {
@@ -160,14 +143,6 @@ pub(crate) struct Cell {
 }
 
 impl Table {
-    pub(crate) fn new(
-        class: &'static str,
-        head: impl IntoIterator<Item = Head>,
-        rows: impl IntoIterator<Item = Row>,
-    ) -> Table {
-        Table { class, head: head.into_iter().collect(), rows: rows.into_iter().collect(), ..Table::default() }
-    }
-
     pub(crate) fn remove(&mut self, index: usize) -> Head {
         self.rows.iter_mut().filter(|r| r.cells.len() > index).for_each(|r| drop(r.cells.remove(index)));
         self.head.remove(index)
@@ -206,10 +181,6 @@ impl Cell {
         Cell::from(ABSENT).noted([why], subject)
     }
 
-    pub(crate) fn drawn(self, drawn: Option<Chart>) -> Cell {
-        Cell { drawn, ..self }
-    }
-
     pub(crate) fn noted(mut self, notes: impl IntoIterator<Item = impl Into<String>>, subject: &str) -> Cell {
         self.notes.extend(notes.into_iter().map(|text| (text.into(), subject.to_owned())));
         self
@@ -237,10 +208,6 @@ impl From<Option<String>> for Cell {
 impl Row {
     pub(crate) fn title(text: &str) -> Row {
         Row { title: text.to_owned(), ..Row::default() }
-    }
-
-    pub(crate) fn new(cells: impl IntoIterator<Item = impl Into<Cell>>) -> Row {
-        Row { cells: cells.into_iter().map(Into::into).collect(), ..Row::default() }
     }
 }
 

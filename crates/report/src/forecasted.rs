@@ -3,8 +3,8 @@
 
 use loadline_analyze::forecast::{Estimate, Evaluated, Figure, Fitted, HeldOut, Kind, Overall, Question, overall};
 use loadline_model::format::{ABSENT, number};
-use minijinja::context;
-use serde_json::{Value, json};
+use minijinja::{Value, context};
+use serde_json::Value as Json;
 
 use crate::doc::{Block, Chart, Document, Head, Row, Section};
 use crate::listing::{Listing, cell};
@@ -29,42 +29,38 @@ pub struct Forecasts {
 
 impl Forecasts {
     /// The page in `format`, with a row per series, jobs and figure, and one per answer.
-    ///
-    /// # Errors
-    /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        let columns = vec!["series", "jobs", "figure", "value", "low", "high", "model"];
-        let mut rows = Vec::new();
-        for fitted in &self.fitted {
-            let series = &fitted.series.name;
-            for (jobs, figure) in self.jobs(fitted).into_iter().flat_map(|jobs| Figure::ALL.map(|of| (jobs, of))) {
-                let ([value, low, high], model) = match fitted.figure(figure, jobs) {
-                    Some((e, kind)) => ([e.value, e.low, e.high].map(|v| json!(v)), kind.id()),
-                    None if figure == Figure::Tps => ([const { Value::Null }; 3], "refused"),
-                    None => continue,
-                };
-                rows.push(vec![json!(series), json!(jobs), json!(figure.id()), value, low, high, json!(model)]);
-            }
-            for question in &self.questions {
-                let found = fitted.ask(*question);
-                let Question { figure, limit } = question;
-                let id = match figure {
-                    Figure::Tps => format!("jobs_for_{limit}_tps"),
-                    figure => format!("jobs_above_{limit}_{}", figure.id()),
-                };
-                let [value, low, high] =
-                    found.map_or([None; 3], |of| [of.at, of.earliest, of.latest]).map(|v| json!(v));
-                let model = match found.map(|found| found.at) {
-                    None => "not measured",
-                    Some(Some(jobs)) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
-                    _ if fitted.refused.is_some() => "refused",
-                    _ => fitted.kind.id(),
-                };
-                rows.push(vec![json!(series), Value::Null, json!(id), value, low, high, json!(model)]);
-            }
-        }
-        let listing = Listing { columns, rows };
+        let listing = Listing::new("forecasts", self.fitted.iter().flat_map(|fitted| self.rows(fitted)));
         listing.or(|| self.document(&listing), format)
+    }
+
+    fn rows(&self, fitted: &Fitted) -> Vec<Value> {
+        let (series, mut rows) = (&fitted.series.name, Vec::new());
+        for (jobs, figure) in self.jobs(fitted).into_iter().flat_map(|jobs| Figure::ALL.map(|of| (jobs, of))) {
+            let (of, model) = match fitted.figure(figure, jobs) {
+                Some((e, kind)) => (Some([e.value, e.low, e.high]), kind.id()),
+                None if figure == Figure::Tps => (None, "refused"),
+                None => continue,
+            };
+            rows.push(context! { series, jobs, figure => figure.id(), of, model });
+        }
+        for question in &self.questions {
+            let found = fitted.ask(*question);
+            let Question { figure, limit } = question;
+            let id = match figure {
+                Figure::Tps => format!("jobs_for_{limit}_tps"),
+                figure => format!("jobs_above_{limit}_{}", figure.id()),
+            };
+            let model = match found.map(|found| found.at) {
+                None => "not measured",
+                Some(Some(jobs)) if jobs <= fitted.measured_to() => Kind::Interpolation.id(),
+                _ if fitted.refused.is_some() => "refused",
+                _ => fitted.kind.id(),
+            };
+            let of = found.map(|of| [of.at, of.earliest, of.latest]);
+            rows.push(context! { series, figure => id, of, model });
+        }
+        rows
     }
 
     fn jobs(&self, fitted: &Fitted) -> Vec<f64> {
@@ -76,11 +72,11 @@ impl Forecasts {
     fn document(&self, listing: &Listing) -> Document {
         let refused = self.fitted.iter().filter(|f| f.refused.is_some()).count();
         let said = if refused > 0 { format!("; of {refused} nothing is forecast") } else { String::new() };
-        let cell = |cell: &Value| match cell {
-            Value::String(text) => text.clone(),
+        let cell = |cell: &Json| match cell {
+            Json::String(text) => text.clone(),
             cell => cell.as_f64().map_or_else(|| ABSENT.to_owned(), shown),
         };
-        let mut table = TableSpec::<&Vec<Value>>::new("figures narrow", &listing.rows).titles(|row| cell(&row[0]));
+        let mut table = TableSpec::<&Vec<Json>>::new("figures narrow", &listing.rows).titles(|row| cell(&row[0]));
         for (at, column) in listing.columns.iter().enumerate().skip(1) {
             let is_text = ["figure", "model"].contains(column);
             let head = if is_text { Head::text(column) } else { Head::number(column, "") };
@@ -157,34 +153,29 @@ fn shown(value: f64) -> String {
 
 /// The evaluation `series` of a table or a run, `title`, in `format`; `remarks` are what was left out or assumed. There is a row per
 /// series and one of all, in which series whose forecast is refused do not count.
-///
-/// # Errors
-/// A value that cannot be written as JSON.
 pub fn evaluation_page(
     title: &str,
     series: &[Evaluated],
     mut remarks: Vec<String>,
     format: Format,
 ) -> Result<String, ReportError> {
-    let columns = vec!["series", "model", "held_out", "mean_abs_error_pct", "coverage_pct", "refused"];
-    let cells = |name: &str, model: &str, all: Option<Overall>, refused: usize| {
-        let number = |value: fn(Overall) -> f64| all.map_or(Value::Null, |all| json!((value(all) * 1e3).round() / 1e3));
-        let held_out = json!(all.map_or(0, |o| o.held_out));
+    let row = |name: &str, model: &str, all: Option<Overall>, refused: usize| {
+        let number = |value: fn(Overall) -> f64| all.map(|all| (value(all) * 1e3).round() / 1e3);
         let [error, covered] = [number(|o| o.mean_abs_error_pct), number(|o| o.coverage_pct)];
-        vec![json!(name), json!(model), held_out, error, covered, json!(refused)]
+        context! { name, model, held_out => all.map_or(0, |o| o.held_out), error, covered, refused }
     };
     let one = |s: &Evaluated| {
-        cells(&s.fitted.series.name, s.fitted.kind.id(), overall([s]), usize::from(s.fitted.refused.is_some()))
+        row(&s.fitted.series.name, s.fitted.kind.id(), overall([s]), usize::from(s.fitted.refused.is_some()))
     };
     let (refused, used): (Vec<&Evaluated>, Vec<&Evaluated>) = series.iter().partition(|s| s.fitted.refused.is_some());
-    let all = cells("all", "", overall(used.iter().copied()), refused.len());
-    let listing = Listing { columns, rows: series.iter().map(one).chain([all]).collect() };
+    let all = row("all", "", overall(used.iter().copied()), refused.len());
+    let listing = Listing::new("evaluation", series.iter().map(one).chain([all]));
     if !refused.is_empty() {
         remarks.push(format!("With the {} series that are refused: {}", refused.len(), said(overall(series))));
     }
     let document = || {
         let error = |h: &HeldOut| format!("{:.0}: {:+.1} ±{:.1}", h.point.jobs, h.error_pct(), h.half_width_pct());
-        let mut table = TableSpec::<(&Vec<Value>, &Evaluated)>::new("facts", listing.rows.iter().zip(series));
+        let mut table = TableSpec::<(&Vec<Json>, &Evaluated)>::new("facts", listing.rows.iter().zip(series));
         for (at, column) in listing.columns.iter().enumerate() {
             table = table.text(column, |(row, _)| cell(&row[at]));
         }

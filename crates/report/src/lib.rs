@@ -75,7 +75,6 @@ pub struct RunData {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Published {
     pub imported: bool,
-    /// Where they come from.
     pub source: String,
     /// Findings of an audit of their table.
     pub findings: Vec<AuditFinding>,
@@ -153,7 +152,6 @@ pub struct Options {
     pub summary: bool,
     /// Title instead of the platforms' names.
     pub title: Option<String>,
-    /// Customer for whom the report is made.
     pub customer: Option<String>,
     /// For paper: with footers, and nothing folded.
     pub paper: bool,
@@ -165,7 +163,6 @@ pub struct Options {
 /// Tables of a report that are written alone: facts of the platforms, throughput for the price, one job against a node and all nodes.
 pub const TABLES: [&str; 3] = ["facts", "prices", "load-study"];
 
-/// Why a report could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     #[error("there is no column '{given}': {}`loadline columns` lists them",
@@ -183,16 +180,8 @@ pub enum ReportError {
     NoPage,
     #[error("there is no run to report on: name at least one run folder")]
     NoRun,
-    #[error(
-        "--anonymous cannot hide the product of {0}: it is a run of arms or of levels, whose settings and levels are the \
-         product's own words; --redact can hide whose it is"
-    )]
-    NotAnonymous(String),
-    #[error(
-        "--anonymous cannot hide the product of {0}: it is imported, and its tool and the names of its work tell the product; \
-         --redact can hide whose it is"
-    )]
-    NotAnonymousImport(String),
+    #[error("--anonymous cannot hide the product of {0}: {1}; --redact can hide whose it is")]
+    NotAnonymous(String, &'static str),
     #[error(
         "the price list has no [[price]] of a platform of this report: it names {listed}; the platforms are {platforms}"
     )]

@@ -4,14 +4,16 @@
 use loadline_model::Column;
 use loadline_model::column::{self, Cell};
 use loadline_model::format::csv_line;
+use minijinja::{Environment, Expression, UndefinedBehavior};
 use serde_json::{Map, Value};
 
 use crate::doc::{Document, Head};
+use crate::templates::stored;
 use crate::words::columns_of_files;
 use crate::{Format, ReportError, RunData, templates, text};
 
-/// A column of a table: its id, and what it holds of a row.
-pub(crate) type Named<T> = (&'static str, fn(&T) -> Value);
+/// Tables for scripts by name: the id of each column, and what it is of the values of a row.
+const LISTINGS: &str = concat!("\n", include_str!("templates/listings.txt"));
 
 /// A table from which each format follows.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,15 +24,25 @@ pub struct Listing {
 }
 
 impl Listing {
-    pub(crate) fn new<'r, T: 'r>(columns: &[Named<T>], rows: impl IntoIterator<Item = &'r T>) -> Listing {
-        let row = |row: &T| columns.iter().map(|(_, cell)| cell(row)).collect();
-        Listing { columns: columns.iter().map(|(id, _)| *id).collect(), rows: rows.into_iter().map(row).collect() }
+    /// The table `name` of `rows`. What is unknown of a row is null.
+    pub(crate) fn new(name: &str, rows: impl IntoIterator<Item = minijinja::Value>) -> Listing {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+        let all = LISTINGS.split("\n== ").filter_map(|part| part.split_once('\n'));
+        let lines = all.filter(|(of, _)| *of == name).flat_map(|(_, lines)| lines.lines());
+        let (columns, cells): (Vec<&str>, Vec<&str>) = lines.filter_map(|line| line.split_once(" := ")).unzip();
+        let cells: Vec<_> = cells.into_iter().map(|cell| environment.compile_expression(cell)).collect();
+        let cell = |row: &minijinja::Value, cell: &Result<Expression<'_, '_>, minijinja::Error>| {
+            let cell = cell.as_ref().ok().and_then(|cell| cell.eval(row).ok());
+            debug_assert!(cell.is_some(), "a cell of '{name}' fails");
+            stored(&cell)
+        };
+        let row = |row: minijinja::Value| cells.iter().map(|of| cell(&row, of)).collect();
+        let rows = rows.into_iter().map(row).collect();
+        Listing { columns, rows }
     }
 
     /// The table itself. There is no page of it: instead of HTML it is JSON.
-    ///
-    /// # Errors
-    /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
         Ok(match format {
             Format::Csv => self.csv(),

@@ -11,9 +11,10 @@ use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, counted, duration_ns, duration_s, number};
 use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::{Column, TestRecord};
+use minijinja::{Value, context};
 
 use crate::content::stop;
-use crate::doc::{Block, Chart, Head, Row, Table};
+use crate::doc::{Block, Chart, Row, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::words::{distinct, unit, validities, value};
@@ -59,16 +60,13 @@ const FIGURES: [Figure; 6] = [
     Figure { title: "Device writes", unit: "1/s", decimals: 0, drawn: false, of: |s| s.device_writes_per_s },
 ];
 
-/// State of a run that goes on.
 #[derive(Debug, Clone)]
 pub struct LiveRun<'a> {
     /// `running`, `complete`, with what is to be said of it.
     pub state: String,
-    /// The test that is under way.
     pub test: Option<&'a LiveTest>,
     /// Work between tests.
     pub step: Option<&'a str>,
-    /// Estimated time left, s.
     pub left_s: Option<f64>,
     pub records: &'a [TestRecord],
     /// Workloads of the plan without a test.
@@ -120,14 +118,15 @@ pub fn render_live(run: &LiveRun<'_>) -> String {
     let mut blocks = vec![Block::para(state(run))];
     blocks.extend(what(run).map(Block::heading));
     if run.last().is_some() {
-        let head = FIGURES.map(|f| Head::number(f.title, f.unit));
-        blocks.push(Block::Table(Table::new("figures narrow", head, [Row::new(FIGURES.map(|f| f.newest(run)))])));
+        let table = TableSpec::<()>::new("figures narrow", [()]);
+        let table = FIGURES.iter().fold(table, |table, f| table.number(f.title, f.unit, |()| f.newest(run)));
+        blocks.push(Block::Table(table.build()));
     }
     blocks.extend(Block::charts(3, load_line(run).into_iter().chain(charts(run))));
     blocks.extend(waits(run).map(Block::Table));
     blocks.extend(rest(run));
     blocks.extend(Block::table(tests(run.records)));
-    templates::part(&blocks)
+    templates::render("blocks.html", context! { blocks })
 }
 
 /// The run as text `width` characters wide: what is needed most stands above what may be cut off.
@@ -156,12 +155,10 @@ pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
     let most = height.saturating_sub(8).max(1);
     let at = run.workload().and_then(|code| codes.iter().position(|c| *c == code)).unwrap_or(0);
     let first = (at + 1 + most / 2).min(codes.len()).saturating_sub(most);
-    let rows = codes.iter().skip(first).take(most).map(|code| workload_row(run, code));
-    let titles =
-        [("Workload", false), ("Jobs", true), ("Throughput", true), ("Tests", false), ("p99", true), ("State", false)];
-    let head = titles.map(|(title, numeric)| Head { numeric, ..Head::text(title) });
+    let rows = codes.iter().copied().skip(first).take(most);
+    let table = TableSpec::<&str>::new("figures", rows).columns("table of workloads", |code| workload(run, code));
     let mut out = text::clean(&what(run).unwrap_or_default());
-    text::table(&mut out, &Table::new("figures", head, rows), width);
+    text::table(&mut out, &table.build(), width);
     if codes.len() > most {
         let _ = writeln!(out, "… {} workloads in all", codes.len());
     }
@@ -169,7 +166,7 @@ pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
 }
 
 /// A workload at its peak; while a test of it is under way, that test, with the 99th percentile of the test before.
-fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
+fn workload(run: &LiveRun<'_>, code: &str) -> Value {
     let tests: Vec<&TestRecord> = run.records.iter().filter(|r| r.workload == code).collect();
     let test = run.test.filter(|test| test.workload == code);
     let rate = rate_of(&tests);
@@ -193,8 +190,7 @@ fn workload_row(run: &LiveRun<'_>, code: &str) -> Row {
         None if tests.is_empty() => "to come".to_owned(),
         None => validities(tests.iter().copied()),
     };
-    let known = |text: Option<String>| text.unwrap_or_else(|| ABSENT.to_owned());
-    Row::new([code.to_owned(), known(jobs.map(|n| n.to_string())), known(throughput), bars, known(p99), state])
+    context! { code, jobs, throughput, bars, p99, state }
 }
 
 /// A bar of `value`, if `highest` has the highest one.

@@ -3,7 +3,7 @@
 use loadline_model::format::counted;
 use std::collections::BTreeSet;
 
-use loadline_analyze::{Comparison, Platform, Shape, Sweep, compare, shape, sweeps};
+use loadline_analyze::{Bound, Comparison, Platform, Shape, Sweep, bound_of_sweep, compare, shape, sweeps};
 use loadline_model::column::TABLES;
 use loadline_model::manifest::{Calibration, TargetInfo};
 use loadline_model::variant::Variant;
@@ -31,6 +31,13 @@ pub(crate) struct Scan<'a> {
     pub(crate) shape: Option<Shape>,
     /// The setting of the target that causes the sawtooth, in a sentence; `None` without a sawtooth.
     pub(crate) cause: Option<String>,
+}
+
+impl PlatformRun<'_> {
+    /// The bound of `sweep`; nothing tells that of a published platform.
+    pub(crate) fn bound(&self, sweep: &Sweep) -> Option<Bound> {
+        bound_of_sweep(sweep, &self.run.records).filter(|_| self.run.published.is_none())
+    }
 }
 
 fn scans(run: &RunData) -> Vec<Scan<'_>> {

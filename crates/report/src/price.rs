@@ -5,15 +5,14 @@ use loadline_analyze::{Comparison, Factor, Sweep};
 use loadline_model::facts::capacity_bytes;
 use loadline_model::format::{ABSENT, number, whole};
 
-use minijinja::context;
-use serde::Deserialize;
-use serde_json::Value;
+use minijinja::{Value, context};
+use serde::{Deserialize, Serialize};
 use toml::value::Datetime;
 
 use crate::content::factors::factor_cell;
 use crate::content::qualified::{figure, kept_by};
 use crate::doc::{Block, Cell, Section, Table};
-use crate::listing::{Listing, Named};
+use crate::listing::Listing;
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides, swept};
 use crate::spec::TableSpec;
 use crate::templates::prose;
@@ -34,7 +33,6 @@ const GIVEN: &str = "throughput was given by a rate or a think time: it is not w
 const NO_CAPACITY: &str =
     "no capacity is stated: run with --fact 'Flash capacity=25.6 TB', 'Disk capacity=…' or 'Persistent memory=…'";
 
-/// Why a price list is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PriceError {
     #[error("line {line}: {message}")]
@@ -126,6 +124,7 @@ struct Line<'a> {
     factors: Result<Factors, String>,
 }
 
+#[derive(Serialize)]
 struct Factors {
     throughput: Factor,
     price: f64,
@@ -143,24 +142,24 @@ impl Line<'_> {
         Some(self.peak?.1 / (self.list.total(self.side)? / 1000.0))
     }
 
-    fn factor(&self, of: fn(&Factors) -> Option<f64>) -> Value {
-        self.factors.as_ref().ok().and_then(of).into()
-    }
-
-    /// Why there is no factor, or what is to be minded of it.
-    fn remark(&self) -> Option<&String> {
-        match &self.factors {
-            Ok(factors) => factors.caveat.as_ref(),
-            Err(why) => Some(why).filter(|why| *why != BASE),
+    /// The row of the table for scripts; what is to be minded of its factors, or why there are none.
+    fn row(&self) -> Value {
+        let Line { list, side, sweep, peak, factors } = self;
+        let (factors, remark) = match factors {
+            Ok(factors) => (Some(factors), factors.caveat.as_ref()),
+            Err(why) => (None, Some(why).filter(|why| *why != BASE)),
+        };
+        context! {
+            label => side.label, workload => sweep.workload, over => sweep.over, rate => sweep.rate, peak, factors, remark,
+            currency => list.currency, basis => list.basis(), total => list.total(side), per_tb => list.per_tb(side),
+            dates => distinct(list.for_platform(side).map(Price::date)).join(" "),
+            per_1000 => self.per_1000(), capacity => capacity_tb(side),
         }
     }
 }
 
 impl Prices {
     /// Reads a price list.
-    ///
-    /// # Errors
-    /// [`PriceError`] with the offending value.
     pub fn parse(text: &str) -> Result<Prices, PriceError> {
         let File { price: mut prices, mut licence } = toml::from_str(text).map_err(|e| {
             let before = e.span().and_then(|at| text.get(..at.start.min(text.len()))).unwrap_or_default();
@@ -247,34 +246,22 @@ impl Prices {
         // A price, or the total.
         type Row<'a> = (&'a PlatformRun<'a>, Option<&'a Price>);
         let rows = sides.iter().flat_map(|of| self.for_platform(of).map(move |p| (of, Some(p))).chain([(of, None)]));
-        let known = |side: &PlatformRun<'_>, text: Option<String>, why: &str| {
-            text.map_or_else(|| Cell::absent(why, &side.label), Cell::from)
+        let priced = |p: &Price| {
+            context! {
+                what => if p.is_licence { "licence" } else { "price" },
+                paid => if p.kind == PriceKind::Once { "once" } else { "per hour" },
+                amount => money(p.amount), date => p.date(), share => money(self.share(p)), covers => p.covers,
+            }
         };
-        let over = format!("{} {}", self.currency, self.basis());
-        let paid = |price: &Price| if price.kind == PriceKind::Once { "once" } else { "per hour" };
-        TableSpec::<Row<'_>>::new("facts", rows)
-            .text("Platform", |(of, _)| &of.label)
-            .once()
-            .text("", |(_, price)| price.map_or("total", |p| if p.is_licence { "licence" } else { "price" }))
-            .number("Amount", &self.currency, |(_, price)| price.map(|p| money(p.amount)).unwrap_or_default())
-            .text("Paid", |(_, price)| price.map_or("", paid))
-            .text("Date", |(_, price)| price.map_or(String::new(), Price::date))
-            .number("Total", &over, |(of, price)| match price {
-                Some(price) => money(self.share(price)).into(),
-                None => known(of, self.total(of).map(money), NO_PRICE),
-            })
-            .number("Capacity", "TB", |(of, price)| match price {
-                Some(_) => Cell::default(),
-                None => known(of, capacity_tb(of).map(|tb| number(tb, 3)), NO_CAPACITY),
-            })
-            .number("Per TB", &over, |(of, price)| match (price, self.total(of)) {
-                (Some(_), _) => Cell::default(),
-                (_, None) => known(of, None, NO_PRICE),
-                _ => known(of, self.per_tb(of).map(money), NO_CAPACITY),
-            })
-            .text("Covers", |(_, price)| price.map_or("", |p| p.covers.as_str()))
-            .caption("What the platforms cost")
-            .build()
+        let row = |(of, price): Row<'_>| {
+            context! {
+                label => of.label, p => price.map(priced), currency => self.currency, basis => self.basis(),
+                total => self.total(of).map(money), per_tb => self.per_tb(of).map(money),
+                capacity => capacity_tb(of).map(|tb| number(tb, 3)), no_price => NO_PRICE, no_capacity => NO_CAPACITY,
+            }
+        };
+        let table = TableSpec::<Row<'_>>::new("facts", rows).columns("table of prices", row);
+        table.caption("What the platforms cost").build()
     }
 
     fn throughput(&self, lines: &[Line<'_>]) -> Table {
@@ -317,28 +304,8 @@ impl Prices {
         let parts = by_variant(runs);
         let sides = sides(parts.as_deref().unwrap_or(runs));
         let across_drivers = across_drivers || sides.iter().any(|side| side.run.published.is_some());
-        let columns: [Named<Line<'_>>; 19] = [
-            ("platform", |line| line.side.label.as_str().into()),
-            ("workload", |line| line.sweep.workload.as_str().into()),
-            ("over", |line| line.sweep.over.as_str().into()),
-            ("peak_at", |line| line.peak.map(|(at, _)| at).into()),
-            ("peak_rate", |line| line.peak.map(|(_, rate)| rate).into()),
-            ("rate_column", |line| line.sweep.rate.id.into()),
-            ("currency", |line| line.list.currency.as_str().into()),
-            ("basis", |line| line.list.basis().into()),
-            ("dates", |line| distinct(line.list.for_platform(line.side).map(Price::date)).join(" ").into()),
-            ("total_price", |line| line.list.total(line.side).into()),
-            ("rate_per_1000", |line| line.per_1000().into()),
-            ("capacity_tb", |line| capacity_tb(line.side).into()),
-            ("price_per_tb", |line| line.list.per_tb(line.side).into()),
-            ("throughput_factor", |line| line.factor(|f| Some(f.throughput.factor.value))),
-            ("price_factor", |line| line.factor(|f| Some(f.price))),
-            ("throughput_for_price_factor", |line| line.factor(|f| Some(f.for_price.factor.value))),
-            ("throughput_for_price_low", |line| line.factor(|f| Some(f.for_price.factor.interval?.low))),
-            ("throughput_for_price_high", |line| line.factor(|f| Some(f.for_price.factor.interval?.high))),
-            ("remark", |line| line.remark().cloned().into()),
-        ];
-        Listing::new(&columns, &self.lines(&sides, &comparisons(&sides, across_drivers, false)))
+        let lines = self.lines(&sides, &comparisons(&sides, across_drivers, false));
+        Listing::new("prices", lines.iter().map(Line::row))
     }
 
     /// The workloads of all platforms, each platform's beside those of the others.

@@ -1,8 +1,7 @@
 //! Results of `loadline probe`: a table for each operation and one of the reference log writer, the directories side by side.
 
 use loadline_model::LogWriterPoint;
-use loadline_model::format::{bytes, duration_ns, number};
-use loadline_model::probe::{Operation, ProbeReport, ProbeRow, ProbedDir};
+use loadline_model::probe::{Operation, ProbeReport, ProbedDir};
 use minijinja::context;
 use serde_json::{Value, json};
 
@@ -13,30 +12,7 @@ use crate::templates::{items, stored};
 use crate::words::{grouped, letters};
 use crate::{Format, ReportError, templates};
 
-/// A figure: its heading, how it is shown, and whether it is shown of directories beside each other as well.
-type Figure<T> = (&'static str, fn(&T) -> Option<String>, bool);
-
-const OF_OPERATION: [Figure<ProbeRow>; 9] = [
-    ("per s", |r| Some(rate(r.per_s)), true),
-    ("MiB/s", |r| Some(rate(r.mib_per_s)), true),
-    ("mean", |r| Some(duration_ns(r.mean_ns)), true),
-    ("p50", |r| Some(duration_ns(r.p50_ns as f64)), false),
-    ("p99", |r| r.p99_ns.map(|ns| duration_ns(ns as f64)), true),
-    ("p99.9", |r| r.p999_ns.map(|ns| duration_ns(ns as f64)), false),
-    ("max", |r| Some(duration_ns(r.max_ns as f64)), false),
-    ("CPU each", |r| Some(duration_ns(r.cpu_ns_per_op)), false),
-    ("samples", |r| Some(number(r.samples as f64, 0)), false),
-];
-const OF_LOG_WRITER: [Figure<LogWriterPoint>; 3] = [
-    ("per s", |p| Some(number(p.tps, 0)), true),
-    ("MiB/s", |p| Some(number(redo_mib_per_s(p), 1)), true),
-    ("mean", |p| Some(duration_ns(p.latency_ns_mean)), true),
-];
-
 /// The report in `format`.
-///
-/// # Errors
-/// [`ReportError`]: a value that cannot be written as JSON.
 pub fn render_probe(report: &ProbeReport, format: Format) -> Result<String, ReportError> {
     match format {
         Format::Csv => Ok(csv(report)),
@@ -74,76 +50,38 @@ fn of_operation(report: &ProbeReport, operation: Operation) -> Table {
     let mut keys: Vec<(u64, u32)> = rows.map(|row| (row.size_bytes, row.depth)).collect();
     keys.sort_unstable();
     keys.dedup();
-    let table = TableSpec::<(u64, u32)>::new("figures", keys)
-        // Sizes here are powers of two.
-        .number("size", "", |(size, _)| bytes(size as f64).replace(".0 ", " "))
-        .number("in flight", "", |(_, depth)| depth);
-    side_by_side(table, report, &OF_OPERATION, move |dir, (size, depth)| dir.row(operation, size, depth))
+    let row = |(size, depth): (u64, u32)| {
+        context! { size, depth, dirs => each(report, |dir| dir.row(operation, size, depth).map(stored)) }
+    };
+    TableSpec::new("figures", keys).columns("table of an operation", row).build()
 }
 
 fn of_log_writer(report: &ProbeReport) -> Table {
     let points = report.dirs.iter().flat_map(|dir| &dir.log_writer);
     let first = grouped(points, |p| (p.workload.as_str(), p.jobs)).into_iter().map(|(_, of)| of[0]);
-    let table = TableSpec::<&LogWriterPoint>::new("figures", first)
-        .text("workload", |p| &p.workload)
-        .number("redo", "", |p| format!("{:.1} KiB", p.redo_bytes_per_tx / 1024.0))
-        .text("durable", |p| if p.wait { "yes" } else { "no wait" })
-        .number("jobs", "", |p| p.jobs);
-    side_by_side(table, report, &OF_LOG_WRITER, |dir, key| {
-        dir.log_writer.iter().find(|p| (&p.workload, p.jobs) == (&key.workload, key.jobs))
-    })
+    let row = |point: &LogWriterPoint| {
+        let is_like = |p: &&LogWriterPoint| (&p.workload, p.jobs) == (&point.workload, point.jobs);
+        let dirs = each(report, |dir| dir.log_writer.iter().find(is_like).map(of_commits));
+        context! { point => stored(point), dirs }
+    };
+    TableSpec::new("figures", first).columns("table of the log writer", row).build()
 }
 
-/// `table` with the figures of each directory; `of`: what it measured at a row.
-fn side_by_side<'a, R: Copy, T: 'a>(
-    mut table: TableSpec<R>,
-    report: &'a ProbeReport,
-    figures: &'a [Figure<T>],
-    of: impl Fn(&'a ProbedDir, R) -> Option<&'a T> + Copy,
-) -> Table {
-    let alone = report.dirs.len() == 1;
-    for (i, dir) in report.dirs.iter().enumerate() {
-        for (title, shown, _) in figures.iter().filter(|(.., beside)| alone || *beside) {
-            // In one line.
-            let title =
-                if alone { (*title).to_owned() } else { format!("{} {title}", letters(i)).replace(' ', "\u{a0}") };
-            table = table.number(&title, "", move |row| of(dir, row).and_then(shown));
-        }
-    }
-    table.build()
+/// The letter of each directory, where there are several, and what `of` finds in it.
+fn each(report: &ProbeReport, of: impl Fn(&ProbedDir) -> Option<Value>) -> Vec<(Option<String>, Option<Value>)> {
+    let several = report.dirs.len() > 1;
+    report.dirs.iter().enumerate().map(|(i, dir)| (several.then(|| letters(i)), of(dir))).collect()
 }
 
-fn rate(per_s: f64) -> String {
-    number(per_s, if per_s < 100.0 { 1 } else { 0 })
-}
-
-fn redo_mib_per_s(point: &LogWriterPoint) -> f64 {
-    point.tps * point.redo_bytes_per_tx / 1048576.0
-}
-
-/// One row per directory, operation, size and depth, and of the log writer per workload and number of jobs.
+/// One row per directory, operation, size and depth, and of the log writer per workload and number of jobs, which has no file of the probe's.
 fn csv(report: &ProbeReport) -> String {
-    let columns: Vec<&'static str> =
-        "dir kind filesystem device engine operation size_bytes depth direct per_s mib_per_s mean_ns \
-         p50_ns p99_ns p999_ns max_ns cpu_ns_per_op samples elapsed_s file_bytes compressibility dedup dedup_seen"
-            .split(' ')
-            .collect();
-    let mut rows = Vec::new();
-    for d in &report.dirs {
-        let of_dir = json!({
-            "dir": d.dir, "kind": d.kind, "filesystem": d.storage.filesystem, "device": d.storage.device,
-        });
-        let of_file = json!({
-            "engine": d.engine.name(), "file_bytes": d.file_bytes, "compressibility": d.compressibility, "dedup": d.dedup,
-            "dedup_seen": d.dedup_seen,
-        });
-        let measured = d.rows.iter().map(|row| [stored(row), of_file.clone()]);
-        for parts in measured.chain(d.log_writer.iter().map(|point| [of_commits(point), Value::Null])) {
-            let known = |id: &str| parts.iter().chain([&of_dir]).find_map(|part| part.get(id)).cloned();
-            rows.push(columns.iter().map(|id| known(id).unwrap_or_default()).collect());
-        }
-    }
-    Listing { columns, rows }.csv()
+    let of_dir = |d: &ProbedDir| {
+        let dir = stored(d);
+        let measured = d.rows.iter().map(|row| context! { dir, file => dir, row => stored(row) });
+        let commits = d.log_writer.iter().map(|point| context! { dir, row => of_commits(point) });
+        measured.chain(commits).collect::<Vec<_>>()
+    };
+    Listing::new("probe", report.dirs.iter().flat_map(of_dir)).csv()
 }
 
 fn of_commits(point: &LogWriterPoint) -> Value {
@@ -154,7 +92,7 @@ fn of_commits(point: &LogWriterPoint) -> Value {
         "depth": point.jobs,
         "direct": false,
         "per_s": point.tps,
-        "mib_per_s": redo_mib_per_s(point),
+        "mib_per_s": point.tps * point.redo_bytes_per_tx / 1048576.0,
         "mean_ns": point.latency_ns_mean,
     })
 }

@@ -1,9 +1,10 @@
 //! A table as columns: the heading of each beside what it holds of a row. Every format follows from that.
 
 use loadline_model::format::ABSENT;
+use minijinja::Value;
 
 use crate::doc::{Cell, Head, Row, Table};
-use crate::templates::facts;
+use crate::templates::parts;
 use crate::words::without_numbers;
 
 /// A table that is being made: of its rows, with the columns so far.
@@ -39,12 +40,35 @@ impl<R: Copy> TableSpec<R> {
         self.column(Head::number(title, unit), cell)
     }
 
-    /// A column of numbers that is left out if no cell of it says anything.
-    pub(crate) fn known<C: Into<Cell>>(self, title: &str, unit: &str, cell: impl Fn(R) -> C) -> Self {
-        let spec = self.number(title, unit, cell);
+    /// The columns of the template `name`, which makes the cells of a row: see `tables.txt`.
+    pub(crate) fn columns(mut self, name: &str, context: impl Fn(R) -> Value) -> Self {
+        let made: Vec<Vec<[String; 5]>> = self.rows.iter().map(|of| parts(name, context(*of))).collect();
+        for (at, [heading, _, tip, ..]) in made.first().into_iter().flatten().enumerate() {
+            let title = heading.trim_start_matches(['=', '#', '?', '~']);
+            let has = |mark: char| heading[..heading.len() - title.len()].contains(mark);
+            let (title, unit) = title.strip_suffix(']').and_then(|title| title.rsplit_once('[')).unwrap_or((title, ""));
+            let head =
+                Head { numeric: has('#'), dispensable: has('~'), ..Head::number(title.trim_end(), unit).tip(tip) };
+            self.table.head.push(head);
+            for (row, made) in self.table.rows.iter_mut().zip(&made) {
+                let [_, text, _, note, subject] = made.get(at).cloned().unwrap_or_default();
+                row.cells.push(Cell::from(text).noted((!note.is_empty()).then_some(note), &subject));
+            }
+            if has('=') {
+                self = self.once();
+            }
+            if has('?') {
+                self = self.if_known();
+            }
+        }
+        self
+    }
+
+    /// Leaves the last column out if no cell of it says anything.
+    pub(crate) fn if_known(self) -> Self {
         let is_silent = |row: &Row| row.cells.last().is_none_or(|cell| cell.text.is_empty() || cell.text == ABSENT);
-        let is_known = !spec.table.rows.iter().all(is_silent);
-        spec.when(is_known)
+        let is_known = !self.table.rows.iter().all(is_silent);
+        self.when(is_known)
     }
 
     /// Leaves the last column out unless `is_shown`.
@@ -83,7 +107,7 @@ impl<R: Copy> TableSpec<R> {
 
     /// Explains columns that were added: the template `name` has a line for each, `- Latency [ms] := …`.
     pub(crate) fn tips(mut self, name: &str) -> Self {
-        for (heading, tip) in facts(name, ()) {
+        for [heading, tip] in parts(name, ()) {
             let heads = self.table.head.iter_mut().filter(|head| head.heading() == heading);
             heads.for_each(|head| head.tip.clone_from(&tip));
         }

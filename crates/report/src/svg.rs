@@ -73,11 +73,6 @@ pub(crate) struct Chart {
     pub(crate) height: f64,
 }
 
-/// Ticks from `first` to `last` times `step`.
-fn steps(first: f64, last: f64, step: f64) -> Vec<f64> {
-    (first as i32..=last as i32).map(|i| f64::from(i) * step).collect()
-}
-
 /// Ticks at the points of a logarithmic axis of `width`: the last one, and from the first on those whose texts do not touch others.
 fn log_ticks(points: impl Iterator<Item = f64>, width: f64) -> Vec<f64> {
     let mut at: Vec<f64> = points.filter(|x| *x > 0.0).collect();
@@ -88,11 +83,6 @@ fn log_ticks(points: impl Iterator<Item = f64>, width: f64) -> Vec<f64> {
     let x = |value: f64| (value / first).ln() / (last / first).ln() * width;
     let marks = without_overlaps(at.into_iter().map(|x| (x, tick_text(x, 1.0))), 5.0, x);
     marks.into_iter().map(|(x, _)| x).collect()
-}
-
-/// Half of the width of a tick's text on a logarithmic axis.
-fn half_text(x: f64) -> f64 {
-    tick_text(x, 1.0).chars().count() as f64 * CHAR / 2.0
 }
 
 struct Frame {
@@ -147,7 +137,8 @@ impl Chart {
         let y_min = lows.filter(|y| y.is_finite()).fold(0.0, f64::min);
         let (mut y_ticks, y_step) = ticks(y_max - y_min, 4.0, false);
         if y_min < 0.0 {
-            y_ticks = steps((y_min / y_step).floor(), (y_max / y_step).ceil(), y_step);
+            let (first, last) = ((y_min / y_step).floor() as i32, (y_max / y_step).ceil() as i32);
+            y_ticks = (first..=last).map(|i| f64::from(i) * y_step).collect();
         }
         let (x_ticks, x_step) = if self.log_x {
             (log_ticks(all().map(|p| p.x), self.width * 0.85), 1.0)
@@ -164,13 +155,16 @@ impl Chart {
             };
             top += canvas.legend(self.width, self.lines.iter().map(|l| (l.name.as_str(), l.colour)), mark) - 12.0;
         }
-        let labels = if self.markers { 0.0 } else { self.widest_name() };
+        let names = self.lines.iter().map(|l| cut(&l.name, 18).chars().count());
+        let labels = if self.markers { 0.0 } else { names.max().unwrap_or(0) as f64 * CHAR + 6.0 };
+        // The text of the last tick of a logarithmic axis is centred at its end.
+        let beyond = if self.log_x { tick_text(x_max, 1.0).chars().count() as f64 * CHAR / 2.0 + 4.0 } else { 0.0 };
         let whole = self.whole_x || x_max <= 0.0;
         let x_top = if whole { x_ticks.last().copied().unwrap_or(1.0) } else { x_max };
         let frame = Frame {
             // Charts below each other have their axes below each other.
             left: 12.0 + if self.x_end > 0.0 { widest.max(9.0) } else { widest } * CHAR,
-            right: self.width - if self.log_x { (half_text(x_max) + 4.0).max(14.0) } else { 14.0 } - labels,
+            right: self.width - beyond.max(14.0) - labels,
             top,
             bottom: self.height - 38.0,
             x_min: if self.log_x { x_ticks.first().copied().unwrap_or(0.0) } else { 0.0 },
@@ -182,7 +176,13 @@ impl Chart {
         grid(&mut canvas, &frame, &y_ticks, &y_texts, &x_ticks, x_step);
         canvas.text("ax e", (frame.right, self.height - 6.0), &self.x_label);
         if !self.spans.is_empty() {
-            canvas.series("sp", 0, "", |canvas| self.spans(canvas, &frame));
+            canvas.series("sp", 0, "", |canvas| {
+                for (from, to, what) in &self.spans {
+                    let (x, end) = (frame.x(*from), frame.x(*to));
+                    // A short one is seen as well.
+                    canvas.bar([x, frame.top, (end - x).max(2.0), frame.bottom - frame.top], "", what);
+                }
+            });
         }
         for line in &self.lines {
             self.line(&mut canvas, &frame, line);
@@ -191,19 +191,6 @@ impl Chart {
             self.end_labels(&mut canvas, &frame);
         }
         Some(canvas.finish(&self.title, self.width, self.height))
-    }
-
-    fn widest_name(&self) -> f64 {
-        let widest = self.lines.iter().map(|l| cut(&l.name, 18).chars().count()).max().unwrap_or(0);
-        widest as f64 * CHAR + 6.0
-    }
-
-    fn spans(&self, canvas: &mut Canvas, frame: &Frame) {
-        for (from, to, what) in &self.spans {
-            let (x, end) = (frame.x(*from), frame.x(*to));
-            // A short one is seen as well.
-            canvas.bar([x, frame.top, (end - x).max(2.0), frame.bottom - frame.top], "", what);
-        }
     }
 
     fn line(&self, canvas: &mut Canvas, frame: &Frame, line: &ChartLine) {
@@ -369,7 +356,7 @@ mod tests {
             };
             let chart =
                 Chart { lines: vec![line], markers: true, signed, width: 400.0, height: 270.0, ..Chart::default() };
-            chart.drawn().unwrap().svg
+            chart.drawn().unwrap()
         };
         let below = |svg: &str| svg.contains(">-2<") || svg.contains(">−2<");
         assert!(below(&svg(-1.0, true)) && !below(&svg(-1.0, false)), "{}", svg(-1.0, true));
@@ -379,7 +366,7 @@ mod tests {
     fn a_line_breaks_where_there_is_no_value() {
         let points = [1.0, 2.0, f64::NAN, 4.0, 5.0, f64::NAN, 7.0].into_iter().zip(0..);
         let lines = vec![ChartLine::through("", 0, points.map(|(y, x)| (f64::from(x), y)))];
-        let svg = Chart { lines, width: 400.0, height: 270.0, ..Chart::default() }.drawn().unwrap().svg;
+        let svg = Chart { lines, width: 400.0, height: 270.0, ..Chart::default() }.drawn().unwrap();
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
         assert_eq!(svg.matches("<circle").count(), 1, "the last has no neighbour: {svg}");
     }

@@ -3,14 +3,14 @@
 use std::sync::OnceLock;
 
 use loadline_analyze::paired::percent as confidence;
-use loadline_model::format::{ABSENT, bytes, counted, duration_ns, duration_s, number, whole};
+use loadline_model::format::{ABSENT, bytes, counted, duration_ns, duration_s, number, parse_bytes, whole};
 use loadline_model::probe::Operation;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use serde::Serialize;
 
-use crate::doc::{Block, Document};
+use crate::doc::Document;
 use crate::escape::{self, Text};
-use crate::words::{cut, percent, place, ratio, spans, stop, tests_named, when};
+use crate::words::{cut, millis, percent, place, ratio, signed, spans, stop, tests_named, when};
 use crate::{Format, ReportError, text};
 
 /// Names of the templates, whose ends decide how texts are escaped, and the templates.
@@ -29,9 +29,14 @@ pub const STYLE: &str = concat!("\n", include_str!("templates/report.css"), "\n"
 /// The content of the `script` element of every page: sorts, searches, and shows and saves what charts are of.
 pub const SCRIPT: &str = concat!("\n", include_str!("templates/report.js"));
 
-/// Explanations, sentences and facts: names after `==`, and a template each. A line that begins with a dash begins an item, and ` := ` stands
-/// between the name and the value of a fact.
-const PROSE: &str = concat!("\n", include_str!("templates/prose.txt"), "\n", include_str!("templates/facts.txt"));
+/// Explanations, sentences, facts and tables: names after `==`, and a template each. A line that begins with a dash begins an item, and ` := `
+/// stands between its parts, such as the name and the value of a fact.
+const PROSE: &str = concat!(
+    "\n",
+    include_str!("templates/prose.txt"),
+    include_str!("templates/facts.txt"),
+    include_str!("templates/tables.txt")
+);
 /// Rendered forms of these. No text of a run holds them then.
 const ITEM: char = '\u{1e}';
 const VALUE: char = '\u{1f}';
@@ -54,11 +59,11 @@ pub(crate) fn items(name: &str, context: impl Serialize) -> Vec<String> {
     items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// Names and values of the facts that the template `name` makes of `context`.
-pub(crate) fn facts(name: &str, context: impl Serialize) -> Vec<(String, String)> {
-    let parts = |fact: String| {
-        let (name, value) = fact.split_once(VALUE).unwrap_or(("", &fact));
-        (name.trim().to_owned(), value.trim().to_owned())
+/// The parts of the items that the template `name` makes of `context`; missing ones are empty.
+pub(crate) fn parts<const N: usize>(name: &str, context: impl Serialize) -> Vec<[String; N]> {
+    let parts = |item: String| {
+        let mut parts = item.split(VALUE).map(|part| part.trim().to_owned());
+        std::array::from_fn(|_| parts.next().unwrap_or_default())
     };
     items(name, context).into_iter().map(parts).collect()
 }
@@ -77,10 +82,6 @@ pub(crate) fn html(document: &Document, paper: bool) -> String {
     let of = if document.customer.is_empty() { String::new() } else { format!(" – {}", document.customer) };
     let footer = cut(&format!("{}{of}", document.title), 110);
     render("page.html", context! { paper, style => STYLE, script => SCRIPT, footer, ..Value::from_serialize(document) })
-}
-
-pub(crate) fn part(blocks: &[Block]) -> String {
-    render("blocks.html", context! { blocks })
 }
 
 /// The whole document as GitHub's Markdown.
@@ -133,9 +134,18 @@ fn environment() -> Result<Environment<'static>, Error> {
     environment.add_filter("duration_ns", duration_ns);
     environment.add_filter("fixed", |n: f64, decimals: usize| format!("{n:.decimals$}"));
     environment.add_filter("mib", |bytes: f64| number(bytes / 1_048_576.0, 3));
-    let known = |n: Option<f64>, decimals: usize| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
-    environment.add_filter("ms", move |ns: Option<f64>| known(ns.map(|ns| ns / 1e6), 3));
-    environment.add_filter("known", known);
+    // Figures that may be absent.
+    let or_absent = |text: Option<String>| text.unwrap_or_else(|| ABSENT.to_owned());
+    environment.add_filter("known", move |n: Option<f64>, decimals: usize| or_absent(n.map(|n| number(n, decimals))));
+    environment
+        .add_filter("known_fixed", move |n: Option<f64>, digits: usize| or_absent(n.map(|n| format!("{n:.digits$}"))));
+    environment.add_filter("known_whole", move |n: Option<f64>| or_absent(n.map(whole)));
+    environment.add_filter("ms", move |ns: Option<f64>| or_absent(ns.map(|ns| number(ns / 1e6, 3))));
+    environment.add_filter("millis", move |ms: Option<f64>| or_absent(ms.map(millis)));
+    environment.add_filter("signed", move |ms: Option<f64>| or_absent(ms.map(signed)));
+    environment.add_filter("time", move |ns: Option<f64>| or_absent(ns.map(duration_ns)));
+    let rate = |per_s: f64| number(per_s, if per_s < 100.0 { 1 } else { 0 });
+    environment.add_filter("rate", move |per_s: Option<f64>| or_absent(per_s.map(rate)));
     environment.add_filter("number", number);
     environment.add_filter("operation", |id: &str| {
         Operation::ALL.into_iter().find(|o| o.id() == id).map_or("", Operation::title)
@@ -150,6 +160,8 @@ fn environment() -> Result<Environment<'static>, Error> {
     let seconds = |s: f64| if s < 60.0 && s.fract() != 0.0 { format!("{s} s") } else { duration_s(s) };
     environment.add_filter("seconds", seconds);
     environment.add_filter("spans", |tests: Vec<u32>| spans(&tests));
+    environment.add_filter("size", |text: Option<&str>| text.and_then(|text| parse_bytes(text).ok()));
+    environment.add_filter("decimal", |text: Option<&str>| text.and_then(|text| text.trim().parse::<f64>().ok()));
     environment.add_filter("stop", |text: &str| stop(text).to_owned());
     environment.add_filter("tests_named", |tests: Vec<u32>| tests_named(&tests));
     environment.add_filter("when", |time: &str| when(time));

@@ -197,44 +197,27 @@ fn widest(rows: &[Vec<String>], columns: usize, index: usize) -> usize {
 
 /// Headings over rows. A row of one cell in a table of several columns is a heading of the rows that follow.
 pub(crate) fn grid(head: &[Head], rows: &[Vec<String>]) -> String {
-    let columns: Vec<(usize, Vec<String>)> = head
-        .iter()
-        .enumerate()
-        .map(|(i, h)| {
-            let cells = widest(rows, head.len(), i);
-            let lines = heading_lines(h, cells);
-            (lines.iter().map(|l| l.chars().count()).max().unwrap_or(0).max(cells), lines)
-        })
-        .collect();
-    let tall = columns.iter().map(|c| c.1.len()).max().unwrap_or(0);
-    let mut out = String::new();
-    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-        let padded: Vec<String> = cells
-            .zip(head)
-            .zip(&columns)
-            .map(
-                |((text, h), (width, _))| if h.numeric { format!("{text:>width$}") } else { format!("{text:<width$}") },
-            )
-            .collect();
-        out.push_str(padded.join(GAP).trim_end());
-        out.push('\n');
-    };
-    for i in 0..tall {
-        // Headings are aligned at the bottom.
-        let cell =
-            |c: &'_ Vec<String>| i.checked_sub(tall - c.len()).and_then(|at| c.get(at)).cloned().unwrap_or_default();
-        let texts: Vec<String> = columns.iter().map(|c| cell(&c.1)).collect();
-        line(&mut texts.iter().map(String::as_str));
-    }
-    let rules: Vec<String> = columns.iter().map(|c| "─".repeat(c.0)).collect();
-    line(&mut rules.iter().map(String::as_str));
+    let cells: Vec<usize> = (0..head.len()).map(|i| widest(rows, head.len(), i)).collect();
+    let headings: Vec<Vec<String>> = head.iter().zip(&cells).map(|(h, cells)| heading_lines(h, *cells)).collect();
+    let longest = |lines: &Vec<String>| lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = headings.iter().zip(cells).map(|(lines, cells)| longest(lines).max(cells)).collect();
+    let tall = headings.iter().map(Vec::len).max().unwrap_or(0);
+    // Headings are aligned at the bottom.
+    let line = |lines: &Vec<String>, i: usize| lines.get((i + lines.len()).checked_sub(tall)?).cloned();
+    let heading = |i: usize| headings.iter().map(|lines| line(lines, i).unwrap_or_default()).collect();
+    let mut lines: Vec<Vec<String>> = (0..tall).map(heading).collect();
+    lines.push(widths.iter().map(|width| "─".repeat(*width)).collect());
     for (i, row) in rows.iter().enumerate() {
         if row.len() == 1 && head.len() > 1 && i > 0 {
-            line(&mut std::iter::empty());
+            lines.push(Vec::new());
         }
-        line(&mut row.iter().map(String::as_str));
+        lines.push(row.clone());
     }
-    out
+    let padded = |((text, h), width): ((&String, &Head), &usize)| {
+        if h.numeric { format!("{text:>width$}") } else { format!("{text:<width$}") }
+    };
+    let joined = |line: Vec<String>| line.iter().zip(head).zip(&widths).map(padded).collect::<Vec<_>>().join(GAP);
+    lines.into_iter().map(|line| joined(line).trim_end().to_owned() + "\n").collect()
 }
 
 pub(crate) fn wrapped(text: &str, indent: &str, width: usize) -> String {
@@ -295,12 +278,13 @@ mod tests {
     fn what_is_equal_in_all_rows_leaves_a_narrow_table_first() {
         let row = |cells: [&str; 4]| {
             let first = !cells[0].is_empty();
-            Row { cells: cells.map(|c| Cell::from(c.to_owned())).to_vec(), first, ..Row::default() }
+            Row { cells: cells.map(Cell::from).to_vec(), first, ..Row::default() }
         };
         let [workload, throughput, detectable, pairs] =
             ["Workload", "Throughput", "Detectable", "Pairs"].map(Head::text);
-        let head = [workload, throughput, Head { dispensable: true, ..detectable }, pairs];
-        let wide = Table::new("figures", head, [row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])]);
+        let head = vec![workload, throughput, Head { dispensable: true, ..detectable }, pairs];
+        let rows = vec![row(["TP", "10", "5 %", "6"]), row(["", "12", "7 %", "6"])];
+        let wide = Table { head, rows, ..Table::default() };
         let titles = |width| {
             let (t, said) = narrowed(&wide, width);
             (t.head.iter().map(|h| h.title.as_str()).collect::<Vec<_>>().join(" "), said.join(" "))

@@ -10,16 +10,16 @@ use loadline_analyze::paired::{Verdict, percent};
 use loadline_analyze::trend::{Change, LEAST_RUNS, judge};
 use loadline_model::Manifest;
 use loadline_model::format::counted;
-use minijinja::context;
+use minijinja::{Value, context};
 
 use crate::compared::beyond;
 use crate::content::kept_tests;
 use crate::doc::{Block, Chart, Document, Section};
-use crate::listing::{Listing, Named};
+use crate::listing::Listing;
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::templates::items;
-use crate::words::{chosen_columns, heading_of, place, ratio, scale, value};
+use crate::templates::{items, prose};
+use crate::words::{chosen_columns, heading_of, place, scale, value};
 use crate::{Format, ReportError, RunData};
 
 /// Expected share of false ones among the series that are said to have changed.
@@ -41,31 +41,6 @@ struct Series {
     /// In order; `None` if it is too short.
     changes: Option<Vec<Change>>,
 }
-
-/// A column of the table for scripts, which has a row per series; those from `last_run_before` to `p` are of its newest change.
-const COLUMNS: [Named<Series>; 21] = [
-    ("platform", |s| s.history.platform.clone().into()),
-    ("workload", |s| s.history.sweep.workload.clone().into()),
-    ("parameters", |s| s.parameters().into()),
-    ("driver", |s| s.history.sweep.driver.to_string().into()),
-    ("swept", |s| s.swept().map(|(id, value)| format!("{id}={value}")).into()),
-    ("jobs", |s| s.history.jobs.into()),
-    ("figure", |s| s.history.metric.id.into()),
-    ("runs", |s| s.history.points.len().into()),
-    ("left_out", |s| s.history.left_out.len().into()),
-    ("verdict", |s| s.verdict().into()),
-    ("change_points", |s| s.changes().iter().map(|c| s.run(c.at)).collect::<Vec<_>>().join(";").into()),
-    ("last_run_before", |s| s.newest().map(|c| s.run(c.at - 1)).into()),
-    ("first_run_after", |s| s.newest().map(|c| s.run(c.at)).into()),
-    ("before", |s| s.newest().map(|c| c.before).into()),
-    ("after", |s| s.newest().map(|c| c.after).into()),
-    ("ratio", |s| s.newest().map(|c| c.ratio).into()),
-    ("low", |s| s.newest().and_then(|c| c.interval).map(|i| i.low).into()),
-    ("high", |s| s.newest().and_then(|c| c.interval).map(|i| i.high).into()),
-    ("p", |s| s.newest().map(|c| c.p).into()),
-    ("newest", |s| s.history.points.last().map(|(_, figure)| *figure).into()),
-    ("setup", |s| s.history.setup.clone().into()),
-];
 
 impl Series {
     fn changes(&self) -> &[Change] {
@@ -95,6 +70,24 @@ impl Series {
     fn swept(&self) -> Option<(&str, u32)> {
         let History { sweep, at, .. } = &self.history;
         (!sweep.over_jobs()).then_some((&sweep.over, *at))
+    }
+
+    /// The row of the table for scripts.
+    fn row(&self) -> Value {
+        let History { platform, sweep, jobs, metric, points, left_out, setup, .. } = &self.history;
+        context! {
+            platform, jobs, metric, setup, workload => sweep.workload, driver => sweep.driver,
+            parameters => self.parameters(), swept => self.swept().map(|(id, value)| format!("{id}={value}")),
+            runs => points.len(), left_out => left_out.len(), verdict => self.verdict(), newest => self.newest().map(|c| self.told(c)),
+            change_points => self.changes().iter().map(|c| self.run(c.at)).collect::<Vec<_>>().join(";"),
+            figure => points.last().map(|(_, figure)| figure),
+        }
+    }
+
+    fn told(&self, c: &Change) -> Value {
+        let (last, first, confidence) = (self.run(c.at - 1), self.run(c.at), percent(c.confidence));
+        let Change { before, after, ratio, interval, p, .. } = c;
+        context! { last, first, confidence, before, after, ratio, interval, p }
     }
 
     fn run(&self, at: usize) -> &str {
@@ -158,11 +151,8 @@ impl<'a> Trended<'a> {
     }
 
     /// For scripts a row per series, for people a page.
-    ///
-    /// # Errors
-    /// A value that cannot be written as JSON.
     pub fn render(&self, format: Format) -> Result<String, ReportError> {
-        Listing::new(&COLUMNS, &self.series).or(|| self.page(), format)
+        Listing::new("trend", self.series.iter().map(Series::row)).or(|| self.page(), format)
     }
 
     /// The workload of `series`, with what distinguishes it from other series of that.
@@ -183,13 +173,9 @@ impl<'a> Trended<'a> {
     /// `LGWR-LAT1, 1 job: Commit throughput is 0.800 (95 %: 0.784 to 0.812) of what it was, …`.
     fn says(&self, s: &Series, c: &Change) -> String {
         let column = s.history.metric;
-        let interval =
-            c.interval.map(|i| format!(" ({} %: {} to {})", percent(c.confidence), ratio(i.low), ratio(i.high)));
-        let interval = interval.unwrap_or_default();
-        let (share, before, after) = (ratio(c.ratio), value(column, c.before), value(column, c.after));
-        let runs = format!("since {} (before: {}, p {})", s.run(c.at), s.run(c.at - 1), ratio(c.p));
-        let change = format!("{share}{interval} of what it was, {after} {} after {before}, {runs}", column.unit);
-        format!("{}: {} is {change}", self.name(s), column.title)
+        let [before, after] = [c.before, c.after].map(|of| value(column, of));
+        let (title, unit) = (column.title, column.unit);
+        prose("change", context! { name => self.name(s), title, unit, before, after, c => s.told(c) })
     }
 
     fn page(&self) -> Document {

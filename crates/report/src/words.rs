@@ -252,6 +252,16 @@ pub(crate) fn percent(share: f64) -> String {
     if share >= 0.1 { format!("{:.0} %", share * 100.0) } else { format!("{:.1} %", share * 100.0) }
 }
 
+/// A time of `0.412` ms: three digits after the point, or four that count.
+pub(crate) fn millis(ms: f64) -> String {
+    if ms.abs() < 100.0 { format!("{ms:.3}") } else { format!("{ms:.1}") }
+}
+
+/// A difference of times, ms: `+0.412`.
+pub(crate) fn signed(ms: f64) -> String {
+    if ms < 0.0 { format!("−{}", millis(-ms)) } else { format!("+{}", millis(ms)) }
+}
+
 /// `6`, or `5 of 6` if one was dropped.
 pub(crate) fn of_pairs(all: usize, dropped: usize) -> String {
     if dropped == 0 { all.to_string() } else { format!("{} of {all}", all - dropped) }

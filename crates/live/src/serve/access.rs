@@ -79,7 +79,8 @@ impl Access {
     pub(super) fn login(&self, form: &str) -> Answer {
         let given = values(form, "token").pop().unwrap_or_default();
         let token = given.trim();
-        if !self.is_token(token) {
+        let is_token = |[known, _]: &[[u8; 32]; 2]| <[u8; 32]>::from(Sha256::digest(token)) == *known;
+        if !self.token.as_ref().is_some_and(is_token) {
             // Guessing takes a while.
             std::thread::sleep(Duration::from_millis(500));
             return token_form(403, "That is not the token.");
@@ -87,10 +88,6 @@ impl Access {
         let mut answer = Answer::see("/".to_owned());
         answer.headers.push(("set-cookie", format!("{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/", cookie(token))));
         answer
-    }
-
-    fn is_token(&self, given: &str) -> bool {
-        self.token.as_ref().is_some_and(|[token, _]| <[u8; 32]>::from(Sha256::digest(given)) == *token)
     }
 }
 
@@ -122,11 +119,7 @@ pub(super) fn guarded(mut answer: Answer) -> Answer {
     answer
 }
 
-pub(super) fn login_page() -> Answer {
-    token_form(200, "")
-}
-
-fn token_form(status: u16, remark: &str) -> Answer {
+pub(super) fn token_form(status: u16, remark: &str) -> Answer {
     Answer::html(status, shell("Token", include_str!("token.html"), json!({ "remark": remark })))
 }
 

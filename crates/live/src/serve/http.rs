@@ -8,14 +8,10 @@ use std::time::{Duration, Instant};
 
 use percent_encoding::percent_decode_str;
 
-/// Longest head of a request, bytes.
-const LONGEST_HEAD: usize = 16 << 10;
-/// Longest body of a request, bytes: a token is sent so.
-const LONGEST_BODY: usize = 16 << 10;
+/// Longest head of a request and longest body, in which a token is sent, bytes.
+const LONGEST: usize = 16 << 10;
 const MOST_HEADERS: usize = 64;
-/// Time within which a request must be there.
 const REQUEST_WITHIN: Duration = Duration::from_secs(10);
-/// Time that a write of an answer may take.
 const WRITE_WITHIN: Duration = Duration::from_secs(30);
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
@@ -91,7 +87,7 @@ pub(super) fn read(stream: &mut TcpStream) -> Result<Option<Request>, Refused> {
                 let length = length(&request)?;
                 break (request, head, length);
             }
-            httparse::Status::Partial if text.len() > LONGEST_HEAD => return Err(431),
+            httparse::Status::Partial if text.len() > LONGEST => return Err(431),
             httparse::Status::Partial => {}
         }
     };
@@ -150,7 +146,7 @@ fn length(request: &Request) -> Result<usize, Refused> {
         [length] => length.parse().map_err(|_| 400u16)?,
         _ => return Err(400),
     };
-    if length > LONGEST_BODY { Err(413) } else { Ok(length) }
+    if length > LONGEST { Err(413) } else { Ok(length) }
 }
 
 /// Sends `answer`; of a HEAD request, its head.
@@ -205,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(2 * LONGEST_HEAD));
+        let long = format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(2 * LONGEST));
         for (text, status) in [
             (&b"\x16\x03\x01\x02\x00"[..], 400),
             (b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400),

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::Served;
 use super::http::{Answer, values};
 use super::list::{Asked, page};
-use super::runs::RunError;
+use super::runs::{RunError, period};
 use super::shell::{address, linked, problem, shell};
 use crate::metrics::Metrics;
 use crate::now::Now;
@@ -27,7 +27,6 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Difference up to which two runs are called equivalent, as `loadline compare` has it.
 const TERMS: Terms = Terms { margin: 0.02, across_drivers: false, unequal: false };
 
-/// Why there is no page.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PageError {
     #[error(transparent)]
@@ -108,7 +107,8 @@ pub(super) fn part(served: &Served, id: &str, page: &str) -> Result<Answer, Page
     let unknown = || PageError::Asked(format!("a run has no page '{page}'"));
     if let Some(test) = page.strip_prefix("test-").and_then(|p| p.strip_suffix(".html")) {
         let test: u32 = test.parse().map_err(|_| unknown())?;
-        let period = served.runs.test(id, test)?;
+        let (stored, data) = served.runs.read(id)?;
+        let period = period(&stored, &data, test).map_err(RunError::Store)?;
         let period = period.ok_or_else(|| PageError::Asked(format!("the run '{id}' has no test {test}")))?;
         let page = render_page(&[period], Format::Html)?;
         return Ok(Answer::html(200, linked(&page, &[report_of(id)])));

@@ -66,7 +66,6 @@ pub(super) struct Seen {
     pub(super) written: Option<bool>,
 }
 
-/// The tests of a run as the list shows them.
 #[derive(Debug, Default)]
 pub(super) struct Tests {
     /// Valid, disturbed and refused ones, and imported ones, which nobody has checked.
@@ -181,12 +180,6 @@ impl Runs {
     pub(super) fn read(&self, id: &str) -> Result<(StoredRun, RunData), RunError> {
         let (stored, data) = read_run(&self.path(id)?)?;
         Ok((stored, (self.audited)(data)))
-    }
-
-    /// Test number `test` of a run; `None` if it has none of that number.
-    pub(super) fn test(&self, id: &str, test: u32) -> Result<Option<Period>, RunError> {
-        let (stored, data) = self.read(id)?;
-        Ok(period(&stored, &data, test)?)
     }
 }
 

@@ -3,18 +3,17 @@
 
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::stats::Interval;
-use loadline_analyze::{Bound, BoundBy, Comparison, Saturation, Sweep, SweepPoint, bound_of_sweep};
+use loadline_analyze::{Bound, BoundBy, Comparison, Saturation, Sweep, SweepPoint};
 use loadline_model::disturbance::why_not_valid;
 use loadline_model::format::number;
-use loadline_model::manifest::Manifest;
 use loadline_model::{Severity, column};
-use minijinja::context;
+use minijinja::{Value, context};
 
 use super::factors;
 use super::page::beyond;
-use super::qualified::{self, LIMIT, MAX_REASON, doubts_of_share};
+use super::qualified::{self, LIMIT, doubts_of_share};
 use crate::bars::{intervals, share};
-use crate::doc::{Block, Headline, Section};
+use crate::doc::{Block, Section};
 use crate::platform_run::PlatformRun;
 use crate::templates::{items, prose, stored};
 use crate::words::{alike, cut, grouped, short_name, short_place, stop, unit, value};
@@ -22,7 +21,6 @@ use crate::words::{alike, cut, grouped, short_name, short_place, stop, unit, val
 /// Most workloads of a platform.
 const MOST: usize = 3;
 
-/// The section; empty without a figure.
 pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
     let mut blocks: Vec<Block> = sides.iter().filter_map(|side| answer(side, sides.len() > 1)).collect();
     // Peaks of a sweep over something else do different work by design.
@@ -52,11 +50,7 @@ fn at_peak(c: &Comparison) -> Option<(String, f64, Option<Interval>)> {
 }
 
 fn answer(side: &PlatformRun<'_>, is_named: bool) -> Option<Block> {
-    let mut figures: Vec<Headline> = headlines(side).into_iter().filter_map(|sweep| headline(side, sweep)).collect();
-    if is_named {
-        // Several platforms are compared first; their key figures and load lines say why.
-        figures.iter_mut().for_each(|figure| (figure.doubts, figure.because) = Default::default());
-    }
+    let figures: Vec<Value> = headlines(side).into_iter().filter_map(|sweep| headline(side, sweep, is_named)).collect();
     let label = if is_named { side.label.clone() } else { String::new() };
     let sentence = prose("answer", context! { label, figures });
     (!figures.is_empty()).then_some(Block::Answer { label, figures, sentence })
@@ -77,33 +71,32 @@ fn headlines<'a>(side: &'a PlatformRun<'_>) -> Vec<&'a Sweep> {
     out
 }
 
-fn headline(side: &PlatformRun<'_>, sweep: &Sweep) -> Option<Headline> {
+/// A figure for who looks for ten seconds. Several platforms are compared first; their key figures and load lines say why.
+fn headline(side: &PlatformRun<'_>, sweep: &Sweep, is_one_of_several: bool) -> Option<Value> {
     let peak = sweep.peak()?;
     let unit = match sweep.rate == THROUGHPUT {
         true if sweep.group == "log-writer" => "commits/s".to_owned(),
         true => "transactions/s".to_owned(),
         false => unit(sweep.rate),
     };
-    let bound = if side.run.published.is_none() { bound_of_sweep(sweep, &side.run.records) } else { None };
+    let bound = side.bound(sweep);
     let by = bound.as_ref().map_or(BoundBy::Unknown, |bound| bound.by);
     let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|share| share.mean);
     let doubts = doubts_of_share(&side.run.records, sweep, peak);
     let published = side.run.published.as_ref().filter(|published| published.imported);
-    let kept = peak.kept.says().map(|kept| cut(&kept, MAX_REASON));
     let context = context! {
         doubtful => !doubts.is_empty(),
-        qualified => kept.or_else(|| published.map(|_| "not checked by loadline".to_owned())),
+        qualified => qualified::kept_by(peak).or_else(|| published.map(|_| "not checked by loadline".to_owned())),
         pct => pct.map(|pct| number(pct, usize::from(pct < 9.95))),
         by => (by != BoundBy::Unknown).then(|| by.name()),
     };
-    Some(Headline {
-        value: value(sweep.rate, sweep.rate_at(peak)?.mean),
-        unit,
-        place: format!("{}, {}", short_name(sweep, &side.sweeps), short_place(sweep, peak.at)),
-        said: prose("answer-said", context),
-        doubts: doubts.join("; "),
-        because: bound.map_or_else(String::new, |bound| bound.because),
-        drawn: pct.map(|pct| share(pct, by)),
+    let said = prose("answer-said", context);
+    let (doubts, because) =
+        if is_one_of_several { Default::default() } else { (doubts.join("; "), bound.map(|b| b.because)) };
+    Some(context! {
+        value => value(sweep.rate, sweep.rate_at(peak)?.mean), unit,
+        place => format!("{}, {}", short_name(sweep, &side.sweeps), short_place(sweep, peak.at)),
+        said, doubts, because, drawn => pct.map(|pct| share(pct, by)),
     })
 }
 
@@ -120,12 +113,6 @@ pub(crate) fn mind(sides: &[PlatformRun<'_>]) -> Section {
     Section::new("mind", "What to mind", Block::list(items).into_iter().collect())
 }
 
-/// Machine and storage of `manifest` in one line: `8 × AMD EPYC, 64.0 GiB, Debian 12; log on ext4, data on xfs`.
-pub(crate) fn machine(manifest: &Manifest) -> String {
-    prose("machine", stored(manifest))
-}
-
-/// The bound of the workload `name`, in a sentence.
 pub(crate) fn bounded(name: &str, bound: &Bound) -> String {
     let by = if bound.by == BoundBy::Unknown { ":" } else { " is bounded by" };
     format!("{name}{by} {}.", stop(&bound.sentence()))

@@ -317,7 +317,6 @@ pub(crate) fn over_time(sides: &[PlatformRun<'_>]) -> Section {
     Section::evidence("over-time", "Throughput over time", Block::explained(blocks, &legend))
 }
 
-/// One line per test with a series.
 fn time_lines(side: &PlatformRun<'_>, tests: &[&TestRecord], colour: usize) -> Vec<svg::ChartLine> {
     let order: BTreeSet<u32> = tests.iter().map(|t| swept_value(t)).collect();
     let repeated = tests.iter().any(|t| t.repetition > 1);

@@ -5,80 +5,76 @@ use std::collections::BTreeMap;
 
 use loadline_model::column::column;
 use loadline_model::disturbance::why_not_valid;
-use loadline_model::format::{counted, number};
+use loadline_model::format::counted;
 use loadline_model::{Check, Column, Imported, Outcome, TestRecord};
-use minijinja::context;
+use minijinja::{Value, context};
 
 use super::{qualified, stop};
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
 use crate::spec::TableSpec;
 use crate::templates::prose;
-use crate::words::{are, distinct, grouped, spans, tests_named};
+use crate::words::{are, distinct, grouped, tests_named};
 
 const TOP_WAITS: usize = 5;
 
-/// A test with the label of its platform, and what is said of it.
-type Of<'a, T> = (&'a str, &'a TestRecord, T);
+/// A test with the label of its platform.
+type Of<'a> = (&'a str, &'a TestRecord);
 
 /// Evidence of the `measured` ones of `sides`. What an imported or published run lacks has its reason too.
 pub(crate) fn section(sides: &[PlatformRun<'_>], measured: &[PlatformRun<'_>], on_paper: bool) -> Section {
-    let all: Vec<Of<'_, ()>> =
-        measured.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r, ()))).collect();
+    let all: Vec<Of<'_>> = measured.iter().flat_map(|s| s.run.records.iter().map(|r| (s.label.as_str(), r))).collect();
     let several = measured.len() > 1;
     let mut blocks = not_valid(&all, several);
-    blocks.extend(missing(sides));
-    blocks.extend(errors(&all, several));
+    blocks.extend(Block::under("Missing figures", table("missing figures", missing(sides))));
+    blocks.extend(Block::under("Errors of transactions", table("errors", errors(&all, several))));
     blocks.extend(Block::under("Notes", Block::list(measured.iter().flat_map(|side| notes(side, several)))));
-    blocks.extend(waits(&all, several));
+    let folded = |table| Block::details("Wait profile of the job sessions", vec![table]);
+    blocks.extend(Block::under("Waits", table("wait profiles", waits(&all, several)).map(folded)));
     blocks.extend(checks(&all, several, on_paper));
     Section::evidence("evidence", "Evidence", blocks)
 }
 
-fn of_tests<'a, T: Copy>(rows: impl IntoIterator<Item = Of<'a, T>>, several: bool) -> TableSpec<Of<'a, T>> {
-    TableSpec::new("facts", rows)
-        .text("Platform", |(label, ..): Of<'_, T>| label.to_owned())
-        .when(several)
-        .number("Test", "", |(_, r, _): Of<'_, T>| r.test)
-        .text("Workload", |(_, r, _): Of<'_, T>| r.workload.clone())
-        .number("Jobs", "", |(_, r, _): Of<'_, T>| r.jobs)
+/// The table of `what`, if it has rows.
+fn table(what: &str, rows: Vec<Value>) -> Option<Block> {
+    Block::table(TableSpec::<&Value>::new("facts", &rows).columns(&format!("table of {what}"), Clone::clone).build())
 }
 
-fn not_valid(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
-    let table = of_tests(all.iter().copied().filter(|(_, r, _)| !r.valid), several)
-        .text("Validity", |(_, r, _)| r.validity().map_or("", |of| of.name()))
-        .text("Why it is not valid", |(_, r, _)| why_not_valid(r))
-        .lines(|(_, r, _)| Row { invalid: !r.is_usable(), ..Row::default() });
+/// A row about a test.
+fn of_test((label, r): Of<'_>, several: bool, more: Value) -> Value {
+    context! { several, label, test => r.test, workload => r.workload, jobs => r.jobs, ..more }
+}
+
+fn not_valid(all: &[Of<'_>], several: bool) -> Vec<Block> {
+    let table = TableSpec::<Of<'_>>::new("facts", all.iter().copied().filter(|(_, r)| !r.valid))
+        .columns("table of tests that are not valid", |of| {
+            let (validity, why) = (of.1.validity().map(|of| of.name()), why_not_valid(of.1));
+            of_test(of, several, context! { validity, why })
+        })
+        .lines(|(_, r)| Row { invalid: !r.is_usable(), ..Row::default() });
     Block::under("Tests that are not valid", Block::table(table.build()))
 }
 
-fn missing(sides: &[PlatformRun<'_>]) -> Vec<Block> {
-    let mut rows: Vec<[String; 4]> = Vec::new();
+fn missing(sides: &[PlatformRun<'_>]) -> Vec<Value> {
+    let mut rows = Vec::new();
     for side in sides {
         let absent = side.run.records.iter().flat_map(|r| r.absent.iter().map(move |(id, why)| (id, why, r.test)));
         for (reason, of) in grouped(absent, |(_, why, _)| *why) {
             let title = |id: &String| column(id).map_or_else(|| id.clone(), Column::heading);
             let columns = distinct(of.iter().map(|(id, ..)| title(id)));
             let tests = distinct(of.iter().map(|(.., test)| *test));
-            let which = if tests.len() == side.run.records.len() { "all".to_owned() } else { spans(&tests) };
-            rows.push([side.label.clone(), columns.join(", "), which, reason.clone()]);
+            let all = tests.len() == side.run.records.len();
+            rows.push(context! { label => side.label, columns, tests, all, reason });
         }
     }
-    let table = TableSpec::<&[String; 4]>::new("facts", &rows)
-        .text("Platform", |row| &row[0])
-        .once()
-        .text("Figure", |row| &row[1])
-        .text("Tests", |row| &row[2])
-        .text("Why it is missing", |row| &row[3]);
-    Block::under("Missing figures", Block::table(table.build()))
+    rows
 }
 
-fn errors(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
-    let rows = all.iter().flat_map(|(label, r, ())| r.error_texts.iter().map(move |error| (*label, *r, error)));
-    let table = of_tests(rows, several)
-        .number("Times", "", |(.., (_, n))| number(*n as f64, 0))
-        .text("Error", |(.., (text, _))| text);
-    Block::under("Errors of transactions", Block::table(table.build()))
+fn errors(all: &[Of<'_>], several: bool) -> Vec<Value> {
+    let rows = all
+        .iter()
+        .flat_map(|of| of.1.error_texts.iter().map(move |(text, n)| of_test(*of, several, context! { text, n })));
+    rows.collect()
 }
 
 /// Notes and forced refusals of `records`: each text once, with its tests.
@@ -98,7 +94,7 @@ fn notes(side: &PlatformRun<'_>, several: bool) -> impl Iterator<Item = String> 
     noted(records).chain(qualified::noticed(records)).map(move |text| format!("{of}{text}"))
 }
 
-fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
+fn waits(all: &[Of<'_>], several: bool) -> Vec<Value> {
     let profile = |r: &TestRecord| {
         let mut events: Vec<(&str, u64)> = r.waits.sessions.iter().map(|(event, n)| (event.as_str(), *n)).collect();
         events.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
@@ -106,39 +102,34 @@ fn waits(all: &[Of<'_, ()>], several: bool) -> Vec<Block> {
             events.split_off(events.len().min(TOP_WAITS)).into_iter().map(|(_, n)| n).fold(0, u64::saturating_add);
         events.extend((rest > 0).then_some(("others", rest)));
         let mean = |(event, n): (&str, u64)| format!("{event} {:.2}", n as f64 / f64::from(r.waits.samples));
-        let shown: Vec<String> = events.into_iter().map(mean).collect();
-        if shown.is_empty() { "no waits".to_owned() } else { shown.join(" · ") }
+        events.into_iter().map(mean).collect::<Vec<String>>()
     };
-    let table = of_tests(all.iter().copied().filter(|(_, r, _)| r.waits.samples > 0), several)
-        .number("Samples", "", |(_, r, _)| number(f64::from(r.waits.samples), 0))
-        .text("Mean number of job sessions by wait event", |(_, r, _)| profile(r));
-    let folded = |table| Block::details("Wait profile of the job sessions", vec![table]);
-    Block::under("Waits", Block::table(table.build()).map(folded))
+    let sampled = all.iter().filter(|(_, r)| r.waits.samples > 0);
+    let row = |of: &Of<'_>| of_test(*of, several, context! { samples => of.1.waits.samples, profile => profile(of.1) });
+    sampled.map(row).collect()
 }
-
-const DISTURBED: &str = "DISTURBED";
-const FAILED: &str = "FAILED";
 
 fn outcome(check: &Check) -> &'static str {
     match check.outcome {
         Outcome::Passed => "passed",
         Outcome::Noted => "noted",
-        Outcome::Failed if check.id.is_of_disturbance() => DISTURBED,
-        Outcome::Failed => FAILED,
+        Outcome::Failed if check.id.is_of_disturbance() => "DISTURBED",
+        Outcome::Failed => "FAILED",
         Outcome::NotMade => "not possible",
     }
 }
 
 /// All checks; on paper those that were noted or failed, as the others fill a page for each test.
-fn checks(all: &[Of<'_, ()>], several: bool, on_paper: bool) -> Vec<Block> {
-    let made: Vec<Of<'_, &Check>> =
-        all.iter().flat_map(|(label, r, ())| r.checks.iter().map(move |c| (*label, *r, c))).collect();
-    let ended = ["passed", "noted", DISTURBED, FAILED, "not possible"];
+fn checks(all: &[Of<'_>], several: bool, on_paper: bool) -> Vec<Block> {
+    let made: Vec<(&str, &TestRecord, &Check)> =
+        all.iter().flat_map(|(label, r)| r.checks.iter().map(move |c| (*label, *r, c))).collect();
+    let ended = ["passed", "noted", "DISTURBED", "FAILED", "not possible"];
     let n = |word: &str| made.iter().filter(|(.., c)| outcome(c) == word).count();
     let counts = ended.map(|word| format!("{} {}", n(word), word.to_lowercase()));
     let summary = format!("{}: {}", counted(made.len(), "check"), counts.join(", "));
+    let is_refusing = |c: &Check| c.outcome == Outcome::Failed && !c.id.is_of_disturbance();
     let told = |o: Outcome| !on_paper || matches!(o, Outcome::Noted | Outcome::Failed);
-    let test = |(label, r, _): Of<'_, &Check>| {
+    let test = |(label, r, _): (&str, &TestRecord, &Check)| {
         let of = if several { format!(" of {label}") } else { String::new() };
         format!("Test {}{of}: {}, {}", r.test, r.workload, counted(r.jobs as usize, "job"))
     };
@@ -147,7 +138,7 @@ fn checks(all: &[Of<'_, ()>], several: bool, on_paper: bool) -> Vec<Block> {
         .text("Check", |(.., c)| c.id.to_string())
         .text("Outcome", |(.., c)| outcome(c))
         .text("Value seen and value allowed", |(.., c)| &c.detail)
-        .lines(|(.., c)| Row { invalid: outcome(c) == FAILED, ..Row::default() });
+        .lines(|(.., c)| Row { invalid: is_refusing(c), ..Row::default() });
     let more = on_paper.then(|| Block::para("On paper only checks that were noted or failed; --format html has all."));
     let blocks = Block::table(table.build()).into_iter().chain(more).collect();
     Block::under("Checks", (!made.is_empty()).then(|| Block::details(summary, blocks)))

@@ -5,6 +5,7 @@ use loadline_analyze::sweep::JOBS;
 use loadline_analyze::{Comparison, Factor};
 use loadline_model::Column;
 use loadline_model::format::{ABSENT, counted};
+use minijinja::context;
 
 use crate::doc::{Block, Cell, Head, Row, Section, Table};
 use crate::spec::TableSpec;
@@ -83,24 +84,15 @@ fn lines(c: &Comparison) -> Vec<Line<'_>> {
     let peak = c.peak();
     let is_known = |column: &&Column| c.range(column).is_some() || peak.is_some_and(|p| p.factor(column).is_some());
     let known: Vec<&'static Column> = c.metrics.iter().copied().filter(|column| is_known(column)).collect();
-    let why = peak.and_then(|p| p.refused.as_ref());
-    let refused = refused_points(c);
-    let Some(last) = known.len().checked_sub(1) else {
-        let remark = match (why, refused.first()) {
-            (Some(why), _) => format!("Not compared: {why}."),
-            (None, Some((why, places))) => format!("Not compared at {places}: {why}."),
-            (None, None) => "Not compared: no figure was measured on both platforms.".to_owned(),
-        };
-        return vec![(c, None, true, remark)];
+    let context = context! {
+        known => !known.is_empty(), why => peak.and_then(|p| p.refused.as_ref()), refused => refused_points(c),
+        at_jobs => c.rows.iter().any(|r| matches!(r.at, ComparedAt::Jobs(_))),
     };
-    let mut remarks: Vec<String> = why.map(|why| format!("Peaks are not compared: {why}.")).into_iter().collect();
-    remarks.extend(refused.iter().map(|(reason, places)| format!("Not compared at {places}: {reason}.")));
-    if !c.rows.iter().any(|r| matches!(r.at, ComparedAt::Jobs(_))) {
-        remarks.push("No job count was measured on both platforms.".to_owned());
-    }
+    let said = prose("remark-of-factors", context);
+    let Some(last) = known.len().checked_sub(1) else { return vec![(c, None, true, said)] };
     // With one row, the table itself names the workload.
-    let name = if last > 0 && !remarks.is_empty() { title(c) + ": " } else { String::new() };
-    let remark = |at: usize| if at == last { format!("{name}{}", remarks.join(" ")) } else { String::new() };
+    let name = if last > 0 && !said.is_empty() { title(c) + ": " } else { String::new() };
+    let remark = |at: usize| if at == last { format!("{name}{said}") } else { String::new() };
     known.iter().enumerate().map(|(at, column)| (c, Some(*column), at == 0, remark(at))).collect()
 }
 

@@ -2,41 +2,24 @@
 
 use std::collections::BTreeSet;
 
-use loadline_analyze::levels::{Cost, Line, costs, line_of};
-use loadline_analyze::stats::Interval;
-use loadline_model::format::{counted, whole};
+use loadline_analyze::levels::{Cost, costs, line_of};
+use loadline_model::format::counted;
 use loadline_model::variant::{Links, Paired};
-use minijinja::context;
+use minijinja::{Value, context};
 
 use crate::RunData;
-use crate::doc::{Block, Cell, Chart, Section, Table};
-use crate::listing::{Listing, Named};
+use crate::doc::{Block, Chart, Section, Table};
+use crate::listing::Listing;
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
 use crate::templates::{items, prose};
 use crate::text::for_terminal;
-use crate::words::{grouped, of_pairs, percent};
+use crate::words::{grouped, millis, of_pairs, percent, signed};
 
-/// Costs of the levels of a run.
 pub struct Costs<'a> {
     paired: &'a Paired,
     links: &'a Links,
     costs: Vec<Cost<'a>>,
-}
-
-/// `0.412`: three digits after the point, or four that count.
-fn ms(value: f64) -> String {
-    if value.abs() < 100.0 { format!("{value:.3}") } else { format!("{value:.1}") }
-}
-
-fn signed(value: f64) -> String {
-    if value < 0.0 { format!("−{}", ms(-value)) } else { format!("+{}", ms(value)) }
-}
-
-/// ` (−0.5 to 0.8)`; nothing without an interval.
-fn between(interval: Option<Interval>, shown: fn(f64) -> String) -> String {
-    let shown = |v: f64| if v < 0.0 { format!("−{}", shown(-v)) } else { shown(v) };
-    interval.map_or_else(String::new, |i| format!(" ({} to {})", shown(i.low), shown(i.high)))
 }
 
 impl<'a> Costs<'a> {
@@ -46,7 +29,6 @@ impl<'a> Costs<'a> {
         Some(Costs { paired, links, costs: costs(&run.records, paired.pairs) })
     }
 
-    /// The costs for a terminal `width` characters wide.
     pub fn text(&self, width: usize) -> String {
         for_terminal(&[Block::Table(self.table()), Block::List { items: self.sentences() }], Some(width))
     }
@@ -54,11 +36,6 @@ impl<'a> Costs<'a> {
     /// Whether the standbys are the user's own: then nothing of loadline's is in between, and the round trip is not known.
     fn has_own_standbys(&self) -> bool {
         !self.links.standbys.is_empty()
-    }
-
-    /// Whether a commit is compared with its round trip.
-    fn has_law(&self) -> bool {
-        !self.links.at_once && !self.has_own_standbys()
     }
 
     fn groups(&self) -> Vec<((&'a str, &'a str), Vec<&Cost<'a>>)> {
@@ -77,17 +54,9 @@ impl<'a> Costs<'a> {
         let levels = groups.iter().map(|((workload, level), costs)| {
             // Without intervals a line says more than is known.
             let line = line_of(costs).filter(|(_, line)| line.slope.1.is_some() && line.intercept.1.is_some());
-            let line = line.map(|(jobs, Line { slope, intercept })| {
-                let two = |v: f64| format!("{v:.2}");
-                let added = signed(intercept.0) + " ms" + &between(intercept.1, ms);
-                let sign = if slope.0 < 0.0 { "−" } else { "+" };
-                context! { jobs, added, slope => format!("{sign} {}", two(slope.0.abs())), within => between(slope.1, two) }
-            });
-            let nearest = costs.first().and_then(|c| {
-                let added = c.added?;
-                let shown = signed(added.value) + " ms" + &between(added.interval, ms);
-                Some(context! { jobs => c.cell.jobs, added => shown, rtt => c.rtt_ms.map(ms) })
-            });
+            let nearest = costs.first();
+            let nearest =
+                nearest.and_then(|c| Some(context! { jobs => c.cell.jobs, added => c.added?, rtt => c.rtt_ms }));
             let most = costs.iter().map(|c| c.cell.jobs).max();
             let left = costs.iter().rfind(|c| Some(c.cell.jobs) == most).and_then(|c| {
                 let share = c.share?;
@@ -96,7 +65,7 @@ impl<'a> Costs<'a> {
             context! { name => self.named(workload, level, ", "), line, nearest, left }
         });
         let too_fast = self.too_fast().into_iter().map(|(cost, most, rtt)| {
-            context! { level => cost.level, delay => cost.delay_ms.to_string(), most => ms(most), rtt => ms(rtt) }
+            context! { level => cost.level, delay => cost.delay_ms.to_string(), most, rtt }
         });
         let (levels, too_fast) = (levels.collect::<Vec<_>>(), too_fast.collect::<Vec<_>>());
         items("levels-say", context! { levels, too_fast, own_standbys => self.has_own_standbys() })
@@ -126,42 +95,33 @@ impl<'a> Costs<'a> {
         self.costs.iter().all(|c| c.added.is_some()) && self.too_fast().is_empty()
     }
 
-    fn table(&self) -> Table {
-        let named = |cost: &Cost<'_>| self.named(cost.cell.workload, cost.level, " ");
+    /// A row of the table and of the CSV for each cost.
+    fn rows(&self) -> impl Iterator<Item = Value> {
         let none = || Some("no pair of windows is valid".to_owned());
-        let why = |cost: &Cost<'_>| cost.added.map_or_else(none, |added| added.why_no_interval());
-        let added = |cost: &Cost<'_>| Cell::from(cost.added.map(|a| signed(a.value))).noted(why(cost), &named(cost));
-        let range = |i: Interval, shown: fn(f64) -> String| format!("{} – {}", shown(i.low), shown(i.high));
-        let has_way = !self.has_own_standbys();
-        TableSpec::<&Cost<'_>>::new("figures", &self.costs)
-            .text("Level", named)
-            .number("Jobs", "", |c| c.cell.jobs)
-            .once()
-            .number("Delay", "ms", |c| c.delay_ms.to_string())
-            .when(has_way)
-            .number("Round trip", "ms", |c| c.rtt_ms.map(ms))
-            .when(has_way)
-            .number("Baseline", "ms", |c| c.latency_ms.map(|[base, _]| ms(base)))
-            .number("Commit", "ms", |c| c.latency_ms.map(|[_, level]| ms(level)))
-            .number("p99", "ms", |c| c.p99_ms.map(|[_, level]| ms(level)))
-            .number("Added", "ms", added)
-            .number("Interval", "ms", |c| Some(range(c.added?.interval?, signed)))
-            .number("Throughput", "tps", |c| c.tps.map(|[_, tps]| whole(tps)))
-            .number("Share", "", |c| c.share.map(|s| percent(s.value)))
-            .number("Interval", "", |c| Some(range(c.share?.interval?, percent)))
-            .number("Of law", "", |c| c.share_of_law().map(|share| format!("{share:.2}")))
-            .when(self.has_law())
-            .number("Pairs", "", |c| of_pairs(c.cell.pairs.len(), c.dropped()))
-            .caption("What a level adds to a commit")
-            .tips("tips of levels")
-            .build()
+        self.costs.iter().map(move |c| {
+            let (planned, dropped) = (c.cell.pairs.len(), c.dropped());
+            context! {
+                workload => c.cell.workload, level => c.level, name => self.named(c.cell.workload, c.level, " "),
+                jobs => c.cell.jobs, delay_ms => c.delay_ms, delay => c.delay_ms.to_string(), rtt => c.rtt_ms,
+                latency => c.latency_ms, p99 => c.p99_ms, tps => c.tps, added => c.added, share => c.share,
+                law => c.share_of_law(), has_way => !self.has_own_standbys(), has_law => !self.links.at_once && !self.has_own_standbys(),
+                why => c.added.map_or_else(none, |added| added.why_no_interval()),
+                pairs => planned - dropped, dropped, of_pairs => of_pairs(planned, dropped),
+            }
+        })
+    }
+
+    fn table(&self) -> Table {
+        let rows: Vec<Value> = self.rows().collect();
+        let table = TableSpec::<&Value>::new("figures", &rows).columns("table of levels", Clone::clone);
+        table.caption("What a level adds to a commit").build()
     }
 
     /// Added time over the round trip at each number of jobs, and share of throughput over jobs at each distance.
     fn charts(&self) -> Vec<Chart> {
         let added = |c: &Cost<'_>| {
             let (added, x) = (c.added?, c.rtt_ms?);
-            let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), ms(x));
+            let tip = format!("{}: {} ms at a round trip of {} ms", c.level, signed(added.value), millis(x));
             Some(ChartPoint { x, y: added.value, bar: added.interval.map(|i| (i.low, i.high)), tip })
         };
         let left = |c: &Cost<'_>| {
@@ -202,33 +162,8 @@ impl<'a> Costs<'a> {
         svg::Chart { signed: true, ..svg::Chart::of_points(title, labels.map(str::to_owned), lines) }.drawn()
     }
 
-    fn method(&self) -> String {
-        prose("levels", context! { own_standbys => self.has_own_standbys(), at_once => self.links.at_once })
-    }
-
     pub(crate) fn csv(&self) -> String {
-        let columns: [Named<Cost<'_>>; 19] = [
-            ("level", |c| c.level.into()),
-            ("delay_ms", |c| c.delay_ms.into()),
-            ("rtt_ms", |c| c.rtt_ms.into()),
-            ("jobs", |c| c.cell.jobs.into()),
-            ("commit_latency_ms", |c| c.latency_ms.map(|l| l[1]).into()),
-            ("added_ms", |c| c.added.map(|a| a.value).into()),
-            ("added_low_ms", |c| c.added.and_then(|a| a.interval).map(|i| i.low).into()),
-            ("added_high_ms", |c| c.added.and_then(|a| a.interval).map(|i| i.high).into()),
-            ("tps_share", |c| c.share.map(|s| s.value).into()),
-            ("tps_share_low", |c| c.share.and_then(|s| s.interval).map(|i| i.low).into()),
-            ("tps_share_high", |c| c.share.and_then(|s| s.interval).map(|i| i.high).into()),
-            ("baseline_latency_ms", |c| c.latency_ms.map(|l| l[0]).into()),
-            ("commit_throughput_tps", |c| c.tps.map(|t| t[1]).into()),
-            ("baseline_throughput_tps", |c| c.tps.map(|t| t[0]).into()),
-            ("transaction_p99_ms", |c| c.p99_ms.map(|p| p[1]).into()),
-            ("baseline_p99_ms", |c| c.p99_ms.map(|p| p[0]).into()),
-            ("workload", |c| c.cell.workload.into()),
-            ("pairs", |c| (c.cell.pairs.len() - c.dropped()).into()),
-            ("pairs_dropped", |c| c.dropped().into()),
-        ];
-        Listing::new(&columns, &self.costs).csv()
+        Listing::new("levels", self.rows()).csv()
     }
 }
 
@@ -239,7 +174,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
     {
         blocks.push(Block::List { items: of_run.sentences() });
         blocks.extend(Block::charts(2, of_run.charts()));
-        blocks.extend([Block::Table(of_run.table()), Block::Para { text: of_run.method() }]);
+        let method = context! { own_standbys => of_run.has_own_standbys(), at_once => of_run.links.at_once };
+        blocks.extend([Block::Table(of_run.table()), Block::para(prose("levels", method))]);
     }
     Section::new("levels", "The cost of synchronous replication", blocks)
 }

@@ -8,11 +8,12 @@ use loadline_analyze::{Sweep, SweepPoint};
 use loadline_model::Column;
 use loadline_model::column::column;
 use loadline_model::format::counted;
+use minijinja::context;
 
 use super::qualified::{figure, kept_by};
 use crate::RunData;
 use crate::doc::{Block, Cell, Section};
-use crate::listing::{Listing, Named};
+use crate::listing::Listing;
 use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
 use crate::templates::prose;
@@ -136,27 +137,19 @@ fn cell(study: &Study<'_>, part: usize, metric: Metric) -> Cell {
     }
 }
 
-type Line<'a> = (&'a Study<'a>, &'static str, Measured<'a>, &'static Column);
-
 /// A row for each figure of each part of each platform; a value is in the unit of the column.
 pub(crate) fn listing(runs: &[RunData]) -> Listing {
     let sides = sides(runs);
-    let studies = studies(&sides);
-    let mut lines: Vec<Line<'_>> = Vec::new();
-    for study in &studies {
-        for ((part, ..), measured) in PARTS.iter().zip(study.parts) {
-            lines.extend(measured.iter().flat_map(|of| study.metrics().into_iter().map(|c| (study, *part, *of, c))));
+    let mut rows = Vec::new();
+    for study in studies(&sides) {
+        for ((part, ..), (sweep, point)) in PARTS.iter().zip(study.parts).filter_map(|(part, of)| Some((part, of?))) {
+            rows.extend(study.metrics().into_iter().map(|figure| {
+                context! {
+                    label => study.side.label, workload => study.workload, part, nodes => sweep.nodes, jobs => point.jobs,
+                    figure, unit => figure.unit, value => point.figure(figure).map(|e| e.mean * scale(figure)),
+                }
+            }));
         }
     }
-    let columns: [Named<Line<'_>>; 8] = [
-        ("platform", |(study, ..)| study.side.label.as_str().into()),
-        ("workload", |(study, ..)| study.workload.into()),
-        ("part", |(_, part, ..)| (*part).into()),
-        ("nodes", |(.., (sweep, _), _)| sweep.nodes.into()),
-        ("jobs", |(.., (_, point), _)| point.jobs.into()),
-        ("figure", |(.., column)| column.id.into()),
-        ("unit", |(.., column)| column.unit.into()),
-        ("value", |(.., (_, point), column)| point.figure(column).map(|e| e.mean * scale(column)).into()),
-    ];
-    Listing::new(&columns, &lines)
+    Listing::new("load study", rows)
 }

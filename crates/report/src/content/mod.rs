@@ -53,7 +53,7 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     let tried = qualified::tried_again(records()).into_iter().chain(told);
     let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
     Document {
-        title: options.title.clone().unwrap_or_else(|| title_of(named)),
+        title: options.title.clone().unwrap_or_else(|| named.iter().map(|s| &*s.label).collect::<Vec<_>>().join(" · ")),
         customer: options.customer.clone().unwrap_or_default(),
         platforms: platforms_of(named, options.title.is_some()),
         subtitle: subtitle_of(named),
@@ -136,10 +136,6 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
     Section::new("notes", "Notes", blocks)
 }
 
-fn title_of(sides: &[PlatformRun<'_>]) -> String {
-    sides.iter().map(|s| s.label.as_str()).collect::<Vec<_>>().join(" · ")
-}
-
 fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
     let one = |s: &PlatformRun<'_>| {
         let (m, source) = (&s.run.manifest, s.run.published.as_ref().map(|p| &p.source));
@@ -151,7 +147,7 @@ fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
 /// Machine and storage of each platform that loadline measured; platforms on the same one are one line.
 fn platforms_of(sides: &[PlatformRun<'_>], titled: bool) -> Vec<String> {
     let measured = sides.iter().filter(|s| s.run.published.is_none());
-    let lines = grouped(measured, |side| answer::machine(&side.run.manifest));
+    let lines = grouped(measured, |side| prose("machine", stored(&side.run.manifest)));
     // A title of the user's does not name the platform.
     let alone = lines.len() == 1 && !titled;
     let labels = |of: &[&PlatformRun<'_>]| of.iter().map(|side| side.label.as_str()).collect::<Vec<_>>().join(", ");

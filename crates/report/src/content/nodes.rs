@@ -1,11 +1,11 @@
 //! Tests over several nodes: total and per-node figures, speed-up, and what each node did. And what each agent did, if the jobs ran on
 //! agents.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use loadline_analyze::stats::{self, Estimate, Interval};
+use loadline_analyze::stats::{self, Estimate};
 use loadline_analyze::sweeps;
-use loadline_model::format::{counted, number, whole};
+use loadline_model::format::counted;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::record::{AgentFigures, MOST_START_SKEW_MS, NodeFigures};
 use loadline_model::snapshot::counter;
@@ -16,27 +16,8 @@ use super::charts::set_aside;
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::spec::TableSpec;
-use crate::templates::{items, prose};
+use crate::templates::{items, prose, stored};
 use crate::words::grouped;
-
-/// Counters of a node in the table of nodes, with headings, units and what they are divided by.
-const OF_NODE: [(&str, &str, &str, f64); 10] = [
-    (counter::COMMITS, "Counted", "commits/s", 1.0),
-    (counter::REDO_BYTES, "Redo", "MiB/s", 1_048_576.0),
-    (counter::REDO_SYNCS, "Log syncs", "1/s", 1.0),
-    (counter::ROWS_READ, "Rows read", "1/s", 1.0),
-    (counter::REPLICATED_BYTES, "Replicated", "MiB/s", 1_048_576.0),
-    (counter::CERT_FAILURES, "Certification failures", "1/s", 1.0),
-    (counter::APPLY_ABORTS, "Aborted by others' changes", "1/s", 1.0),
-    (counter::FLOW_PAUSED_NS, "Paused by flow control", "%", 1e7),
-    (counter::APPLY_QUEUE, "Queue", "transactions", 1.0),
-    (counter::CLUSTER_SIZE, "Group size", "", 1.0),
-];
-
-/// A counter's growth per second, or the mean of what describes the moment.
-fn of_node(node: &NodeFigures, name: &str) -> Option<f64> {
-    node.per_s.get(name).or_else(|| node.gauges.get(name)).copied()
-}
 
 pub(crate) fn section(runs: &[RunData]) -> Section {
     let mut blocks = Vec::new();
@@ -149,83 +130,41 @@ fn scaling(run: &RunData) -> Table {
         };
         groups.iter().find(|one| like(one[0])).and_then(|one| estimate(one))
     };
-    let up = |g: &[&TestRecord]| stats::ratio(&estimate(g).filter(|_| g[0].nodes > 1)?, &base(g[0])?);
-    let within = |value: f64, interval: Option<Interval>, shown: fn(f64) -> String| {
-        let range = interval.map(|i| format!(" ({} to {})", shown(i.low.max(0.0)), shown(i.high)));
-        shown(value) + &range.unwrap_or_default()
+    let row = |g: &[&TestRecord]| {
+        let all = estimate(g);
+        let per_node = all.map(|e| e.mean / f64::from(g[0].nodes.max(1)));
+        let up = all.filter(|_| g[0].nodes > 1).zip(base(g[0])).and_then(|(e, base)| stats::ratio(&e, &base));
+        let of = |column| mean(g, column);
+        let [latency, conflicts, errors] = [column::COMMIT_LATENCY_MS, column::CONFLICTS, column::ERRORS].map(of);
+        context! {
+            workload => g[0].workload, unit => throughput(g[0]).1, nodes => g[0].nodes, jobs => g[0].jobs, all,
+            within => all.and_then(|e| e.interval()), per_node, slowest => slowest(g), up, latency, conflicts, errors,
+        }
     };
-    let two: fn(f64) -> String = |v| format!("{v:.2}");
-    let name = |r: &TestRecord| match throughput(r).1 {
-        "tps" => r.workload.clone(),
-        unit => format!("{} ({unit})", r.workload),
-    };
-    TableSpec::<&[&TestRecord]>::new("figures", groups.iter().map(Vec::as_slice))
-        .text("Workload", |g| name(g[0]))
-        .once()
-        .number("Nodes", "", |g| g[0].nodes)
-        .number("Jobs", "", |g| g[0].jobs)
-        .number("Throughput", "tps", |g| estimate(g).map(|e| within(e.mean, e.interval(), whole)))
-        .number("Per node", "tps", |g| estimate(g).map(|e| whole(e.mean / f64::from(g[0].nodes.max(1)))))
-        .number("Slowest node", "tps", |g| slowest(g).map(whole))
-        .number("Speed-up", "", |g| up(g).map(|up| within(up.value, up.interval, two)))
-        .number("Latency", "ms", |g| mean(g, column::COMMIT_LATENCY_MS).map(|v| format!("{v:.3}")))
-        .number("Tried again", "", |g| mean(g, column::CONFLICTS).map(whole))
-        .number("Errors", "", |g| mean(g, column::ERRORS).map(whole))
-        .caption("Nodes and jobs")
-        .tips("tips of nodes")
-        .build()
+    let table = TableSpec::new("figures", groups.iter().map(Vec::as_slice)).columns("table of nodes and jobs", row);
+    table.caption("Nodes and jobs").build()
 }
 
 fn each(records: &[&TestRecord]) -> Table {
     let nodes =
         records.iter().flat_map(|r| r.by_node().iter().zip(1_u32..).map(move |(node, number)| (*r, node, number)));
-    let mut table = TableSpec::<(&TestRecord, &NodeFigures, u32)>::new("figures", nodes)
-        .text("Test", |(r, ..)| format!("{} {}, {}", r.test, r.workload, counted(r.jobs as usize, "job")))
-        .once()
-        .number("Node", "", |(.., number)| number)
-        .number("Jobs", "", |(_, node, _)| node.jobs)
-        .number("Throughput", "tps", |(_, node, _)| whole(node.tps))
-        .caption("What each node did, by the jobs' count and its own counters");
-    for (name, title, unit, per) in OF_NODE {
-        let shown = move |v: f64| if per > 1.0 { format!("{:.2}", v / per) } else { whole(v / per) };
-        let any = records.iter().flat_map(|r| r.by_node()).any(|n| of_node(n, name).is_some_and(|v| v > 0.0));
-        table = table.number(title, unit, move |(_, node, _)| of_node(node, name).map(shown)).when(any);
-    }
-    table.build()
+    let all = records.iter().flat_map(|r| r.by_node()).flat_map(|node| node.per_s.iter().chain(&node.gauges));
+    let seen: BTreeSet<&String> = all.filter(|(_, n)| **n > 0.0).map(|(name, _)| name).collect();
+    let row = |(r, node, number): (&TestRecord, &NodeFigures, u32)| {
+        let test = format!("{} {}, {}", r.test, r.workload, counted(r.jobs as usize, "job"));
+        context! { test, number, node => stored(node), seen }
+    };
+    let table = TableSpec::new("figures", nodes).columns("table of what each node did", row);
+    table.caption("What each node did, by the jobs' count and its own counters").build()
 }
 
 pub(crate) fn processes(runs: &[RunData]) -> Section {
     let records = runs.iter().flat_map(|run| &run.records);
-    let table = of_agents(records.flat_map(|r| r.by_agent().iter().map(move |agent| (r, agent))));
-    let mut blocks = Vec::new();
-    if !table.rows.is_empty() {
-        blocks.push(Block::para(prose("agents", context! { most_skew_ms => MOST_START_SKEW_MS })));
-        blocks.push(Block::Table(table));
-    }
+    let agents = records.flat_map(|r| r.by_agent().iter().map(move |agent| (r.test, agent)));
+    let table = TableSpec::<(u32, &AgentFigures)>::new("figures", agents)
+        .columns("table of agents", |(test, agent)| context! { test, of => stored(agent) })
+        .if_rows();
+    let explained = || Block::para(prose("agents", context! { most_skew_ms => MOST_START_SKEW_MS }));
+    let blocks = table.map_or_else(Vec::new, |table| vec![explained(), Block::Table(table)]);
     Section::evidence("agents", "Agents", blocks)
-}
-
-fn of_agents<'a>(rows: impl Iterator<Item = (&'a TestRecord, &'a AgentFigures)>) -> Table {
-    let shown = |value: Option<f64>, digits: usize| value.map(|v| number(v, digits));
-    let ms = move |ns: Option<u64>| shown(ns.map(|ns| ns as f64 / 1e6), 3);
-    // An agent that failed has counted nothing.
-    let counted = |agent: &AgentFigures, n: String| agent.tps.map(|_| n);
-    TableSpec::new("figures", rows)
-        .number("Test", "", |(r, _)| r.test)
-        .once()
-        .text("Agent", |(_, agent)| &agent.name)
-        .text("Machine", |(_, agent)| &agent.host)
-        .number("Jobs", "", |(_, agent)| agent.jobs)
-        .number("Throughput", "tps", |(_, agent)| agent.tps.map(whole))
-        .number("Time p50", "ms", move |(_, agent)| ms(agent.transaction_time_ns_p50))
-        .number("Time p99", "ms", move |(_, agent)| ms(agent.transaction_time_ns_p99))
-        .number("Errors", "", move |(_, agent)| counted(agent, agent.errors.to_string()))
-        .number("Late starts", "", move |(_, agent)| counted(agent, agent.late_starts.to_string()))
-        .number("CPU", "%", move |(_, agent)| shown(agent.client_cpu_pct, 0))
-        .number("Machine CPU", "%", move |(_, agent)| shown(agent.machine_cpu_pct, 0))
-        .number("Network", "%", move |(_, agent)| shown(agent.network.as_ref().and_then(|link| link.pct), 0))
-        .number("Skew", "ms", move |(_, agent)| shown(agent.start_skew_ms, 3))
-        .text("Failed", |(_, agent)| agent.failed.clone().unwrap_or_default())
-        .tips("tips of agents")
-        .build()
 }

@@ -2,14 +2,14 @@
 //! the planned workloads that were not measured. And the load lines: the share of the limit at the peak, growth, what bounds it, the load line.
 
 use loadline_analyze::kpi::{LATENCY, time_in_checkpoint};
-use loadline_analyze::{BoundBy, LoadLine, NotKey, Sweep, SweepPoint, bound_of_sweep, kept_test};
+use loadline_analyze::{BoundBy, LoadLine, NotKey, Sweep, SweepPoint, kept_test};
 use loadline_model::disturbance::judged;
 use loadline_model::format::{ABSENT, Format, counted, number};
 use loadline_model::{Column, TestRecord, column};
 use minijinja::context;
 
 use super::qualified::{LIMIT, TITLE, absent, figure, limit, share as share_of_limit};
-use super::{qualified, sizes, stop};
+use super::{qualified, stop};
 use crate::bars::{load_line, share};
 use crate::doc::{Block, Cell, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups, swept};
@@ -36,16 +36,17 @@ pub(crate) fn section(sides: &[PlatformRun<'_>], on_paper: bool) -> Section {
 }
 
 /// The line of a workload: of a sweep its peak, of a scan, which has a shape instead, its commit times.
+#[derive(Default)]
 struct Line {
     group: String,
     workload: String,
-    peak: Cell,
+    peak: Option<Cell>,
     unit: String,
     at: Cell,
-    mean: Cell,
-    p99: Cell,
+    mean: Option<Cell>,
+    p99: Option<Cell>,
     valid_tests: String,
-    of_limit: Cell,
+    of_limit: Option<Cell>,
     bounded_by: Option<BoundBy>,
     is_invalid: bool,
     remark: String,
@@ -62,15 +63,17 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
         lines.extend(scans.map(|scan| of_scan(scan, on_paper)));
     }
     let any_bound = lines.iter().any(|line| line.bounded_by.is_some_and(|by| by != BoundBy::Unknown));
+    let known = |cell: &Option<Cell>| cell.clone().unwrap_or_else(|| ABSENT.into());
     TableSpec::<&Line>::new("key", &lines)
         .text("Workload", |line| &line.workload)
-        .number("Peak", "", |line| line.peak.clone())
+        .number("Peak", "", |line| known(&line.peak))
         .text("", |line| &line.unit)
         .text("at", |line| line.at.clone())
-        .number("Latency", "mean", |line| line.mean.clone())
-        .number("Latency", "p99", |line| line.p99.clone())
+        .number("Latency", "mean", |line| known(&line.mean))
+        .number("Latency", "p99", |line| known(&line.p99))
         .text("Valid tests", |line| &line.valid_tests)
-        .known("Of limit", "%", |line| line.of_limit.clone())
+        .number("Of limit", "%", |line| known(&line.of_limit))
+        .if_known()
         .text("Bounded by", |line| line.bounded_by.map_or(ABSENT, |by| by.name()))
         .when(any_bound)
         .dispensable(&["Valid tests", "Of limit", "Bounded by"])
@@ -85,43 +88,36 @@ pub(crate) fn table(side: &PlatformRun<'_>, caption: &str, on_paper: bool) -> Ta
 fn of_sweep(side: &PlatformRun<'_>, sweep: &Sweep, on_paper: bool) -> Line {
     let (records, is_published) = (&side.run.records, side.run.published.is_some());
     let said = if on_paper { Vec::new() } else { vec![why_not(sweep), qualified::remark(sweep)] };
-    let absent = || Cell::from(ABSENT);
     let without_peak = Line {
         group: sweep.group.clone(),
         workload: short_name(sweep, &side.sweeps),
-        peak: absent(),
-        unit: String::new(),
-        at: Cell::default(),
-        mean: absent(),
-        p99: absent(),
         valid_tests: if is_published { "not checked".to_owned() } else { valid_tests(sweep) },
-        of_limit: absent(),
-        bounded_by: None,
         is_invalid: sweep.points.iter().all(|p| p.tests.is_empty()),
         remark: remark(&sweep.workload, said),
+        ..Line::default()
     };
     let Some(peak) = sweep.peak() else {
-        let peak = Cell::absent("every test is refused or has no throughput", "");
+        let peak = Some(Cell::absent("every test is refused or has no throughput", ""));
         // Where a place would say what was swept, there is none.
         return Line { workload: name(sweep, &side.sweeps), peak, ..without_peak };
     };
     let points = sweep.points.iter().filter_map(|p| Some((f64::from(p.at), sweep.rate_at(p)?.mean)));
     let drawn = load_line(&points.collect::<Vec<_>>(), f64::from(peak.at));
-    let bounded_by = bound_of_sweep(sweep, records).filter(|_| !is_published).map(|bound| bound.by);
-    let pct = peak.figure(column::LIMIT_SHARE_PCT).map(|e| e.mean);
+    let bounded_by = side.bound(sweep).map(|bound| bound.by);
+    let drawn_share = peak.figure(column::LIMIT_SHARE_PCT);
+    let drawn_share = drawn_share.map(|pct| share(pct.mean, bounded_by.unwrap_or(BoundBy::Unknown)));
     let (mean, p99) = latency(sweep, peak);
     let rate = Cell::from(sweep.rate_at(peak).map(|e| value(sweep.rate, e.mean)));
     Line {
-        peak: rate.noted(qualified::kept_by(peak), ""),
+        peak: Some(rate.noted(qualified::kept_by(peak), "")),
         unit: unit(sweep.rate),
-        at: Cell::from(short_place(sweep, peak.at)).drawn(drawn),
-        mean: match mean {
+        at: Cell { drawn, ..Cell::from(short_place(sweep, peak.at)) },
+        mean: Some(match mean {
             Some(mean) => time(records, peak, mean),
             None => Cell::absent(NO_MEAN, "Latency [mean]"),
-        },
-        p99: time(records, peak, p99),
-        of_limit: share_of_limit(records, sweep, peak)
-            .drawn(pct.map(|pct| share(pct, bounded_by.unwrap_or(BoundBy::Unknown)))),
+        }),
+        p99: Some(time(records, peak, p99)),
+        of_limit: Some(Cell { drawn: drawn_share, ..share_of_limit(records, sweep, peak) }),
         bounded_by,
         ..without_peak
     }
@@ -131,23 +127,21 @@ fn of_scan(scan: &Scan<'_>, on_paper: bool) -> Line {
     let r = scan.record;
     let of_test = |what: &str| format!("test {} is {what}", r.test);
     let said = match &scan.shape {
-        Some(shape) => vec![sizes::sentence(shape), kept_test(r).map_or_else(String::new, |kept| of_test(&kept))],
+        Some(shape) => vec![prose("shape", shape), kept_test(r).map_or_else(String::new, |kept| of_test(&kept))],
         None if on_paper => Vec::new(),
         None => vec![of_test(stop(&judged(r)))],
     };
+    let time = |column| r.figure(column).map(|ns| short_ns(ns).into());
     Line {
         group: r.group.clone(),
         workload: r.workload.clone(),
-        peak: ABSENT.into(),
-        unit: String::new(),
         at: counted(r.sizes().len(), "size").into(),
-        mean: r.figure(column::COMMIT_TIME_NS_MEAN).map(short_ns).into(),
-        p99: r.figure(column::COMMIT_TIME_NS_P99).map(short_ns).into(),
+        mean: time(column::COMMIT_TIME_NS_MEAN),
+        p99: time(column::COMMIT_TIME_NS_P99),
         valid_tests: if r.valid { "1" } else { "0 of 1" }.to_owned(),
-        of_limit: ABSENT.into(),
-        bounded_by: None,
         is_invalid: !r.is_usable(),
         remark: remark(&r.workload, said),
+        ..Line::default()
     }
 }
 
@@ -315,17 +309,11 @@ fn load_line_table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
 
 /// The bound of a sweep, and which of its tests are valid by an option only.
 fn bound_and_kept(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> String {
-    let of = if several { format!("{}: ", side.label) } else { String::new() };
-    let bound = if side.run.published.is_none() { bound_of_sweep(sweep, &side.run.records) } else { None };
-    let bound = bound.map(|b| match b.by {
-        BoundBy::Unknown => format!("{of}{}.", stop(&b.sentence())),
-        _ => format!("{of}bounded by {}.", stop(&b.sentence())),
-    });
-    let kept = Some(qualified::remark(sweep)).filter(|k| !brief && !k.is_empty()).map(|k| match several {
-        true => format!("{of}{k}."),
-        false => format!("{}.", k.replacen("test", "Test", 1)),
-    });
-    bound.into_iter().chain(kept).collect::<Vec<_>>().join(" ")
+    let (label, bound) = (several.then_some(&side.label), side.bound(sweep));
+    let is_unknown = bound.as_ref().is_some_and(|bound| bound.by == BoundBy::Unknown);
+    let kept = if brief { String::new() } else { qualified::remark(sweep) };
+    let bound = bound.map(|bound| bound.sentence());
+    prose("remark-of-load-line", context! { label, is_unknown, bound, kept })
 }
 
 fn growth(sweep: &Sweep) -> String {

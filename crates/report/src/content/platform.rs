@@ -1,8 +1,8 @@
 //! The manifests of all platforms side by side, the facts that tables of published studies state, settings that differ, the commands to repeat
 //! the runs, and the sources of figures.
 
-use loadline_model::facts::{self, FACTS, Fact};
-use loadline_model::format::{ABSENT, bytes, number};
+use loadline_model::facts::{self, FACTS};
+use loadline_model::format::ABSENT;
 use loadline_model::manifest::{Manifest, TableLoad};
 use loadline_model::{Column, Finding, Severity};
 use minijinja::context;
@@ -10,10 +10,10 @@ use minijinja::context;
 use super::stop;
 use crate::RunData;
 use crate::doc::{Block, Head, Row, Section, Table};
-use crate::listing::{Listing, Named};
+use crate::listing::Listing;
 use crate::platform_run::{PlatformRun, sides};
 use crate::spec::TableSpec;
-use crate::templates::{facts, prose, stored};
+use crate::templates::{parts, prose, stored};
 use crate::words::{columns_of_files, cut, distinct};
 
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
@@ -28,16 +28,16 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
         ("Cost of loadline itself", of("cost")),
         ("Calibration: redo per transaction", of("calibration")),
     ];
-    let facts = facts.into_iter().map(|(title, rows)| Block::under(title, Block::table(side_by_side(sides, rows))));
+    let facts = facts.into_iter().map(|(title, rows)| Block::under(title, Block::table(side_by_side(sides, &rows))));
     let rest = [loads(sides), doctor(sides), target_notes(sides)];
     Section::evidence("platforms", "Platforms", facts.chain(rest).flatten().collect())
 }
 
 /// Names and values of what a manifest says of the plan, the machine and so on.
-pub(crate) fn facts_of(what: &str, m: &Manifest) -> Vec<(String, String)> {
+pub(crate) fn facts_of(what: &str, m: &Manifest) -> Vec<[String; 2]> {
     let p = &m.plan;
     let (window, load, seeds) = (p.duration_s.to_string(), p.load.words(), p.seeds());
-    facts(&format!("facts of the {what}"), context! { m => stored(m), warmup => p.warmup(), window, load, seeds })
+    parts(&format!("facts of the {what}"), context! { m => stored(m), warmup => p.warmup(), window, load, seeds })
 }
 
 fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
@@ -47,13 +47,9 @@ fn doctor(sides: &[PlatformRun<'_>]) -> Vec<Block> {
         own.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         findings.extend(own.into_iter().map(|finding| (side.label.as_str(), finding)));
     }
+    let row = |(label, of): (&str, &Finding)| context! { label, severity => of.severity.word(), of };
     let table = TableSpec::<(&str, &Finding)>::new("facts", findings)
-        .text("Platform", |(label, _)| label)
-        .once()
-        .text("Severity", |(_, finding)| finding.severity.word())
-        .text("Subject", |(_, finding)| &finding.subject)
-        .text("Value", |(_, finding)| &finding.value)
-        .text("Advice", |(_, finding)| &finding.advice)
+        .columns("table of findings", row)
         .lines(|(_, finding)| Row { invalid: finding.severity >= Severity::Refused, ..Row::default() });
     Block::under("Doctor findings before the run", Block::table(table.build()))
 }
@@ -67,22 +63,10 @@ fn target_notes(sides: &[PlatformRun<'_>]) -> Vec<Block> {
 
 fn loads(sides: &[PlatformRun<'_>]) -> Vec<Block> {
     let loads = sides.iter().flat_map(|side| side.run.manifest.data_set.iter().map(move |t| (side.label.as_str(), t)));
-    let table = TableSpec::<(&str, &TableLoad)>::new("facts", loads)
-        .text("Platform", |(label, _)| label)
-        .once()
-        .when(sides.len() > 1)
-        .text("Table", |(_, t)| &t.table)
-        .number("Rows", "", |(_, t)| number(t.rows as f64, 0))
-        .number("Loaded", "rows", |(_, t)| number(t.rows_loaded as f64, 0))
-        .number("Values", "", |(_, t)| bytes(t.bytes_loaded as f64))
-        .number("Load", "s", |(_, t)| number(t.load_s, 2))
-        .number("Finish", "s", |(_, t)| number(t.finish_s, 2))
-        .number("Rate", "rows/s", |(_, t)| number(t.rows_per_s(), 0))
-        .number("Rate", "MiB/s", |(_, t)| number(t.mib_per_s(), 1))
-        .number("Sessions", "", |(_, t)| t.loaders.to_string())
-        .text("Method", |(_, t)| &t.path)
-        .text("Fingerprint", |(_, t)| format!("{} (version {})", t.fingerprint, t.version))
-        .tips("tips of the data set");
+    let row = |(label, of): (&str, &TableLoad)| {
+        context! { several => sides.len() > 1, label, of, rows_per_s => of.rows_per_s(), mib_per_s => of.mib_per_s() }
+    };
+    let table = TableSpec::new("facts", loads).columns("table of the data set", row);
     Block::under("Data set", Block::table(table.build()))
 }
 
@@ -127,7 +111,6 @@ pub(crate) fn glossary(sides: &[PlatformRun<'_>]) -> Section {
     Section::evidence("columns", "Sources of the figures", vec![details])
 }
 
-/// Before the name of a setting that differs.
 const DIFFERS: &str = "≠ ";
 /// Most settings, and characters of a value, in the short table; the full one has them all.
 const FEW: usize = 30;
@@ -152,7 +135,7 @@ pub(crate) fn settings(sides: &[PlatformRun<'_>]) -> Section {
     differing.iter_mut().flat_map(|(_, values)| values).for_each(|value| *value = cut(value, SHORT));
     let left_out = format!("And {more} more: see the settings of the platforms in the HTML report.");
     let left_out = (more > 0).then(|| Block::para(left_out));
-    let blocks = Block::table(side_by_side(sides, differing)).into_iter().chain(left_out).collect();
+    let blocks = Block::table(side_by_side(sides, &differing)).into_iter().chain(left_out).collect();
     Section::new("settings", "Settings that differ", blocks)
 }
 
@@ -161,7 +144,7 @@ pub(crate) fn settings(sides: &[PlatformRun<'_>]) -> Section {
 fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
     let target = |s: &PlatformRun<'_>| s.run.manifest.target.product.clone();
     let one_product = sides.windows(2).all(|pair| target(&pair[0]) == target(&pair[1]));
-    let all = collect(sides, |m| m.target.settings.clone().into_iter().collect());
+    let all = collect(sides, |m| m.target.settings.clone().into_iter().map(<[String; 2]>::from).collect());
     all.into_iter().partition(|(_, values)| {
         let mut known = values.iter().filter(|v| one_product || *v != ABSENT);
         let first = known.next();
@@ -173,46 +156,41 @@ fn split(sides: &[PlatformRun<'_>]) -> (Facts, Facts) {
 type Facts = Vec<(String, Vec<String>)>;
 
 /// Rows of all manifests by name, in the order in which names first appear.
-fn collect(sides: &[PlatformRun<'_>], of: impl Fn(&Manifest) -> Vec<(String, String)>) -> Facts {
-    let each: Vec<Vec<(String, String)>> = sides.iter().map(|side| of(&side.run.manifest)).collect();
-    let value = |facts: &Vec<(String, String)>, name: &String| {
-        facts.iter().find(|(n, _)| n == name).map_or(ABSENT.to_owned(), |(_, v)| v.clone())
+fn collect(sides: &[PlatformRun<'_>], of: impl Fn(&Manifest) -> Vec<[String; 2]>) -> Facts {
+    let each: Vec<Vec<[String; 2]>> = sides.iter().map(|side| of(&side.run.manifest)).collect();
+    let value = |facts: &Vec<[String; 2]>, name: &String| {
+        facts.iter().find(|[n, _]| n == name).map_or(ABSENT.to_owned(), |[_, v]| v.clone())
     };
-    let names = distinct(each.iter().flatten().map(|(name, _)| name));
+    let names = distinct(each.iter().flatten().map(|[name, _]| name));
     names.into_iter().map(|name| (name.clone(), each.iter().map(|facts| value(facts, name)).collect())).collect()
 }
 
-fn side_by_side(sides: &[PlatformRun<'_>], rows: Facts) -> Table {
-    let head = std::iter::once(Head::text("")).chain(sides.iter().map(|s| Head::text(&s.label)));
-    let rows = rows.into_iter().map(|(name, values)| Row::new(std::iter::once(name).chain(values)));
-    Table::new("facts manifest", head, rows)
+fn side_by_side(sides: &[PlatformRun<'_>], rows: &[(String, Vec<String>)]) -> Table {
+    let mut table = TableSpec::<&(String, Vec<String>)>::new("facts manifest", rows).text("", |(name, _)| name);
+    for (at, side) in sides.iter().enumerate() {
+        table = table.text(&side.label, |(_, values)| &values[at]);
+    }
+    table.build()
 }
 
 /// The section, if a fact of any platform is stated: what the machines show is said of the platforms in any case.
 pub(crate) fn facts_section(runs: &[RunData]) -> Section {
     let sides = sides(runs);
-    let mut rows = collect(&sides, |m| facts::facts(m).iter().map(|of| (of.title.to_owned(), of.words())).collect());
+    let mut rows = collect(&sides, |m| facts::facts(m).iter().map(|of| [of.title.to_owned(), of.words()]).collect());
     rows.sort_by_key(|(title, _)| FACTS.iter().position(|name| name.title == title));
     if sides.iter().all(|side| facts::facts(&side.run.manifest).iter().all(|fact| fact.stated.is_none())) {
         rows.clear();
     }
-    let blocks = Block::table(side_by_side(&sides, rows)).into_iter().collect();
+    let blocks = Block::table(side_by_side(&sides, &rows)).into_iter().collect();
     Section::new("facts", "Facts of the platforms", Block::explained(blocks, &prose("stated-facts", ())))
 }
 
 pub(crate) fn facts_listing(runs: &[RunData]) -> Listing {
     let of_side = |side: PlatformRun<'_>| {
-        facts::facts(&side.run.manifest).into_iter().map(move |fact| (side.label.clone(), fact))
+        let facts = facts::facts(&side.run.manifest);
+        facts.into_iter().map(move |of| context! { label => side.label, of })
     };
-    let rows: Vec<(String, Fact)> = sides(runs).into_iter().flat_map(of_side).collect();
-    let columns: [Named<(String, Fact)>; 5] = [
-        ("platform", |(label, _)| label.as_str().into()),
-        ("fact", |(_, fact)| fact.id.into()),
-        ("title", |(_, fact)| fact.title.into()),
-        ("stated", |(_, fact)| fact.stated.clone().into()),
-        ("found", |(_, fact)| fact.found.clone().into()),
-    ];
-    Listing::new(&columns, &rows)
+    Listing::new("facts", sides(runs).into_iter().flat_map(of_side))
 }
 
 #[cfg(test)]

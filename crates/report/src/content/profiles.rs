@@ -11,12 +11,13 @@ use loadline_analyze::variants::{Cell, ERROR};
 use loadline_model::TestRecord;
 use loadline_model::format::{counted, duration_ns, number, whole};
 use loadline_model::record::KindFigures;
+use minijinja::context;
 
 use crate::RunData;
 use crate::bars::{Bars, Height};
-use crate::doc::{Block, Cell as TableCell, Chart, Table};
+use crate::doc::{Block, Chart, Table};
 use crate::spec::TableSpec;
-use crate::words::{grouped, ratio};
+use crate::words::grouped;
 
 struct Figure {
     name: &'static str,
@@ -131,21 +132,15 @@ fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<C
 }
 
 fn kinds(lines: Vec<Line<'_>>) -> Option<Table> {
-    let interval = |(_, kind, _, (.., interval)): &Line<'_>| match interval {
-        Ok(of) => TableCell::from(format!("{} – {}", ratio(of.low), ratio(of.high))),
-        Err(why) => TableCell::absent(why, kind),
+    let row = |(first, kind, figure, (sides, ratio, interval)): &Line<'_>| {
+        let [a, b] = [sides.0, sides.1].map(figure.shown);
+        context! {
+            workload => first.workload, jobs => first.jobs, kind, name => figure.name, unit => figure.unit, a, b, ratio,
+            interval => interval.as_ref().ok(), why => interval.as_ref().err(),
+        }
     };
-    TableSpec::<&Line<'_>>::new("figures narrow", &lines)
-        .text("Workload", |(first, ..)| &first.workload)
-        .text("Jobs", |(first, ..)| first.jobs)
-        .text("Kind", |(_, kind, ..)| *kind)
-        .once()
-        .text("Figure", |(.., figure, _)| figure.name)
-        .number("A", "", |(.., figure, (sides, ..))| (figure.shown)(sides.0))
-        .number("B", "", |(.., figure, (sides, ..))| (figure.shown)(sides.1))
-        .text("Unit", |(.., figure, _)| figure.unit)
-        .number("B / A", "", |(.., (_, value, _))| ratio(*value))
-        .number("95 % interval", "", interval)
+    TableSpec::new("figures narrow", &lines)
+        .columns("table of kinds", row)
         .caption("Times of each kind of transaction")
         .sub("each interval by itself: of twenty figures that are the same, one seems to differ")
         .if_rows()
@@ -176,22 +171,10 @@ fn waits(places: &[Place<'_>]) -> Option<Table> {
         more |= found.len() > MOST;
         rows.extend(found.into_iter().take(MOST));
     }
-    let time = |ns: f64| (ns != 0.0).then(|| duration_ns(ns));
-    let each = "per transaction";
-    TableSpec::<Wait<'_>>::new("figures narrow", rows)
-        .text("Workload", |(first, ..)| &first.workload)
-        .text("Jobs", |(first, ..)| first.jobs)
-        .once()
-        .text("Wait", |(_, event, ..)| event)
-        .number("A", each, |(.., x, _)| time(x))
-        .number("B", each, |(.., y)| time(y))
-        .number("B − A", each, |(.., x, y)| format!("{}{}", if y > x { "+" } else { "" }, duration_ns(y - x)))
-        .caption("What the sessions waited for")
-        .sub(format!(
-            "sampled; {}",
-            if more { format!("the {MOST} that differ most") } else { "those that differ".into() }
-        ))
-        .if_rows()
+    let which = if more { format!("the {MOST} that differ most") } else { "those that differ".to_owned() };
+    let row = |(r, event, a, b): Wait<'_>| context! { workload => r.workload, jobs => r.jobs, event, a, b };
+    let table = TableSpec::<Wait<'_>>::new("figures narrow", rows).columns("table of waits", row);
+    table.caption("What the sessions waited for").sub(format!("sampled; {which}")).if_rows()
 }
 
 fn differing<'a>(a: &[&'a TestRecord], b: &[&'a TestRecord]) -> Vec<Wait<'a>> {
@@ -209,6 +192,7 @@ mod tests {
     use loadline_model::Detail;
 
     use super::*;
+    use crate::words::ratio;
 
     fn test(kinds: &[(&str, f64, f64)]) -> TestRecord {
         let kind = |(name, tps, ms): &(&str, f64, f64)| {

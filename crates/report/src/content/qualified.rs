@@ -96,7 +96,7 @@ fn of_point<'a>(records: &'a [TestRecord], point: &SweepPoint) -> impl Iterator<
 }
 
 /// Most characters of a reason; the test's own table has it in full.
-pub(super) const MAX_REASON: usize = 200;
+const MAX_REASON: usize = 200;
 
 /// The option by which figures of `point` are valid only.
 pub(crate) fn kept_by(point: &SweepPoint) -> Option<String> {

@@ -5,8 +5,8 @@ use loadline_analyze::{Shape, kept_test};
 use loadline_model::disturbance::judged;
 use loadline_model::format::{counted, duration_ns, number};
 use loadline_model::limits::SizePoint;
+use minijinja::context;
 
-use super::stop;
 use crate::doc::{Block, Chart, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, scanned};
 use crate::spec::TableSpec;
@@ -29,7 +29,7 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
             .flat_map(|(i, side)| side.scans.iter().map(move |scan| (i, side, scan)))
             .filter(|(.., scan)| scan.record.workload == workload)
             .collect();
-        blocks.push(Block::Table(table(&workload, &scans, sides.len() > 1)));
+        blocks.push(Block::Table(table(&scans, sides.len() > 1)));
         let idle: Vec<IdlePoint<'_>> = scans.iter().flat_map(idle_points).collect();
         if !idle.is_empty() {
             blocks.push(Block::Table(idle_table(&idle, sides.len() > 1)));
@@ -45,43 +45,32 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
 /// A scan on its platform, with the platform's colour.
 type SideScan<'a> = (usize, &'a PlatformRun<'a>, &'a Scan<'a>);
 
-fn table(workload: &str, scans: &[SideScan<'_>], several: bool) -> Table {
-    let ms = |ns: Option<f64>| ns.map(|ns| number(ns / 1e6, 3));
-    let medians = |scan: &Scan<'_>, of: fn(f64, f64) -> f64| {
-        ms(drawn(scan.record.sizes(), QUARTILES).map(|(_, q)| q[1]).reduce(of))
+fn table(scans: &[SideScan<'_>], several: bool) -> Table {
+    let row = |(_, side, scan): &SideScan<'_>| {
+        let (r, sizes) = (scan.record, scan.record.sizes());
+        let median = |of: fn(f64, f64) -> f64| drawn(sizes, QUARTILES).map(|(_, q)| q[1]).reduce(of);
+        let bytes = sizes.iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
+        let commits = || sizes.iter().map(|p| p.commit_ns.len());
+        context! {
+            workload => r.workload, several, label => side.label, test => r.test, sizes => sizes.len(),
+            largest_mib => bytes.reduce(f64::max).map(|b| b / MIB),
+            commits => [commits().min(), commits().max()],
+            medians => [median(f64::min), median(f64::max)],
+        }
     };
-    let largest = |scan: &Scan<'_>| {
-        let bytes = scan.record.sizes().iter().map(|p| p.redo_bytes).filter(|b| b.is_finite());
-        bytes.reduce(f64::max).map(|b| number(b / MIB, 2))
+    let remark = |side: &PlatformRun<'_>, Scan { record: r, shape, cause }: &Scan<'_>| {
+        let (label, shape) = (several.then_some(&side.label), shape.as_ref().map(|shape| prose("shape", shape)));
+        let refused = (!r.is_usable()).then(|| judged(r));
+        prose("remark-of-scan", context! { label, shape, cause, refused, test => r.test, kept => kept_test(r) })
     };
-    let commits = |scan: &Scan<'_>| {
-        let counts = || scan.record.sizes().iter().map(|p| p.commit_ns.len());
-        let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-        if fewest == most { most.to_string() } else { format!("{fewest}–{most}") }
-    };
-    let remark = |side: &PlatformRun<'_>, scan: &Scan<'_>| {
-        let of = if several { format!("{}: ", side.label) } else { String::new() };
-        let kept = kept_test(scan.record);
-        let kept = kept.map_or(String::new(), |kept| format!(" Test {} is {}.", scan.record.test, stop(&kept)));
-        format!("{of}{}{kept}", result(scan))
-    };
-    TableSpec::<&SideScan<'_>>::new("key", scans)
-        .text("Workload", |_| workload)
-        .text("Platform", |(_, side, _)| &side.label)
-        .when(several)
-        .number("Test", "", |(.., scan)| scan.record.test)
-        .number("Sizes", "", |(.., scan)| scan.record.sizes().len())
-        .number("Largest", "MiB", |(.., scan)| largest(scan))
-        .number("Commits", "per size", |(.., scan)| commits(scan))
-        .number("Shortest", "ms", |(.., scan)| medians(scan, f64::min))
-        .number("Longest", "ms", |(.., scan)| medians(scan, f64::max))
+    TableSpec::new("key", scans)
+        .columns("table of scans", row)
         .lines(|(_, side, scan)| Row {
             invalid: !scan.record.is_usable(),
             first: true,
             remark: remark(side, scan),
             ..Row::default()
         })
-        .tips("tips of scans of sizes")
         .build()
 }
 
@@ -99,43 +88,10 @@ fn idle_points<'a>((_, side, scan): &SideScan<'a>) -> Vec<IdlePoint<'a>> {
 }
 
 fn idle_table(points: &[IdlePoint<'_>], several: bool) -> Table {
-    let ms = |ns: f64| number(ns / 1e6, 3);
-    TableSpec::<&IdlePoint<'_>>::new("key", points)
-        .text("Platform", |(label, ..)| *label)
-        .when(several)
-        .number("Test", "", |(_, test, ..)| *test)
-        .number("Idle", "s", |(.., point, _)| number(point.idle_s, 3))
-        .number("Commits", "", |(.., point, _)| point.commit_ns.len())
-        .number("Lower quartile", "ms", |(.., q)| ms(q[0]))
-        .number("Median", "ms", |(.., q)| ms(q[1]))
-        .number("Upper quartile", "ms", |(.., q)| ms(q[2]))
-        .tips("tips of idle times")
-        .build()
-}
-
-/// Shape and cause, or why there is none.
-fn result(scan: &Scan<'_>) -> String {
-    match (&scan.shape, &scan.cause) {
-        (Some(shape), Some(cause)) => format!("{}. {cause}", sentence(shape)),
-        (Some(shape), None) => format!("{}.", sentence(shape)),
-        (None, _) => {
-            format!("Test {} is {}. No shape is given.", scan.record.test, stop(&judged(scan.record)))
-        }
-    }
-}
-
-/// A shape in words, without a full stop.
-pub(crate) fn sentence(shape: &Shape) -> String {
-    prose("shape", shape)
-}
-
-/// Name of the quantile that was fitted, with `lead`; empty for the medians.
-fn through(lead: &str, quantile: f64) -> String {
-    match quantile {
-        q if q >= 0.5 => String::new(),
-        q if q >= 0.25 => format!("{lead}lower quartiles"),
-        _ => format!("{lead}lowest deciles"),
-    }
+    let row = |(label, test, point, quartiles): &IdlePoint<'_>| {
+        context! { several, label, test, idle_s => point.idle_s, commits => point.commit_ns.len(), quartiles }
+    };
+    TableSpec::new("key", points).columns("table of idle times", row).build()
 }
 
 /// Sizes with three quantiles of their commit times, ns.
@@ -180,6 +136,11 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
         Some(Shape::Undecided { .. }) => ("nothing fitted".to_owned(), 0.5),
         None => ("refused".to_owned(), 0.5),
     };
+    let of_quantile = match fitted_to {
+        q if q >= 0.5 => "",
+        q if q >= 0.25 => ", lower quartiles",
+        _ => ", lowest deciles",
+    };
     let fit = scan.shape.as_ref().map(|s| fitted(s, record.sizes())).unwrap_or_default();
     // Draws the fitted quantile; the medians lie far above a low one.
     let is_low = fitted_to < 0.5;
@@ -188,7 +149,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
     let dots = points(&side.label, scan, quantiles);
     let (points, hollow) = if record.is_usable() { (dots, Vec::new()) } else { (Vec::new(), dots) };
     let line = svg::ChartLine {
-        name: name + &through(", ", fitted_to),
+        name: name + of_quantile,
         colour,
         fit,
         points,

@@ -12,7 +12,7 @@ use minijinja::context;
 use serde_json::{Value, json};
 
 use super::qualified::figure;
-use super::{charts, qualified, stop};
+use super::{charts, qualified};
 use crate::RunData;
 use crate::bars::Bars;
 use crate::doc::{Block, Cell, Chart, Head, Row, Section, Table};
@@ -130,21 +130,10 @@ fn link(side: &PlatformRun<'_>, record: &TestRecord) -> String {
 }
 
 fn remark(record: &TestRecord) -> String {
-    let mut remarks = Vec::new();
-    if !record.valid {
-        remarks.push(format!("Test {} is {}.", record.test, stop(&judged(record))));
-    }
-    // Otherwise the reason says so.
-    if let Some(noticed) = record.disturbed_by.as_ref()
-        && record.valid
-    {
-        remarks.push(format!("Noticed at test {}: {noticed}.", record.test));
-    }
-    if !record.forced.is_empty() {
-        remarks.push(format!("Test {} was forced: {}.", record.test, stop(&record.forced.to_string())));
-    }
-    remarks.extend(qualified::noted_sentences(std::slice::from_ref(record)));
-    remarks.join(" ")
+    let judged = (!record.valid).then(|| judged(record));
+    let noted: Vec<String> = qualified::noted_sentences(std::slice::from_ref(record)).collect();
+    let (noticed, forced) = (&record.disturbed_by, record.forced.to_string());
+    prose("remark-of-test", context! { test => record.test, judged, noticed, forced, noted })
 }
 
 fn cell(record: &TestRecord, column: &Column) -> Cell {

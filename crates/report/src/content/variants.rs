@@ -14,8 +14,8 @@ use loadline_model::variant::{Letter, Paired};
 use loadline_model::{Column, Outcome, TestRecord, column};
 use minijinja::{Value, context};
 
-use super::ratios::{Shown, chart, table};
-use super::{profiles, sizes, stop};
+use super::ratios::{Found, Shown, chart, table};
+use super::{profiles, stop};
 use crate::RunData;
 use crate::doc::{Block, Section, Table};
 use crate::templates::{items, prose};
@@ -25,7 +25,7 @@ use crate::words::percent;
 pub(crate) struct RunOfVariants<'a> {
     paired: &'a Paired,
     compared: Compared<'a>,
-    curves: Vec<Curves<'a>>,
+    pub(crate) curves: Vec<Curves<'a>>,
     records: &'a [TestRecord],
     found: &'a [VariantFound],
 }
@@ -69,10 +69,6 @@ const ABOUT: [(&str, &Column); 8] = [
     ("mmap_size", column::BLOCK_READS_PER_S),
 ];
 
-fn place(row: &Figure<'_>) -> String {
-    format!("{} with {}", row.cell.workload, counted(row.cell.jobs as usize, "job"))
-}
-
 /// `1,400`: two digits that count.
 fn rough(n: usize) -> String {
     let step = 10_usize.pow(n.max(1).ilog10().saturating_sub(1));
@@ -111,11 +107,6 @@ impl RunOfVariants<'_> {
         items("arms-say", context)
     }
 
-    /// Whether curves of commit time over redo are compared.
-    pub(crate) fn has_curves(&self) -> bool {
-        !self.curves.is_empty()
-    }
-
     fn others(&self) -> impl Iterator<Item = Letter> + use<> {
         (1..self.paired.variants.len()).map(Letter::nth)
     }
@@ -127,7 +118,8 @@ impl RunOfVariants<'_> {
 
     /// `LGWR-LAT1 with 4 jobs`, after the variant where there are several.
     fn named(&self, row: &Figure<'_>) -> String {
-        self.arm(row).map_or_else(String::new, |arm| format!("{arm}, ")) + &place(row)
+        let arm = self.arm(row).map_or_else(String::new, |arm| format!("{arm}, "));
+        format!("{arm}{} with {}", row.cell.workload, counted(row.cell.jobs as usize, "job"))
     }
 
     fn main(&self) -> impl Iterator<Item = &Figure<'_>> {
@@ -228,13 +220,15 @@ impl RunOfVariants<'_> {
             arm: self.arm(row),
             column: row.metric,
             main: row.main,
-            sides: row.ratio.map(|_| row.levels),
-            ratio: row.ratio.map(|r| r.value),
-            interval: row.ratio.and_then(|r| r.interval),
-            verdict: row.verdict,
-            detectable: row.detectable,
-            pairs: row.ratio.map_or(0, |r| r.pairs),
-            dropped: row.ratio.map_or(0, |r| r.dropped),
+            found: row.ratio.zip(row.verdict).map(|(ratio, verdict)| Found {
+                sides: row.levels,
+                ratio: ratio.value,
+                interval: ratio.interval,
+                verdict,
+                detectable: row.detectable,
+                pairs: ratio.pairs,
+                dropped: ratio.dropped,
+            }),
             why: match (row.ratio, row.together_takes) {
                 (None, _) => Some("no pair of windows is valid".to_owned()),
                 (Some(r), Some(pairs)) => Some(format!(
@@ -268,7 +262,7 @@ impl RunOfVariants<'_> {
 }
 
 fn shapes(curves: &Curves<'_>) -> Value {
-    let shapes = curves.shapes.as_ref().map(|shapes| shapes.each_ref().map(sizes::sentence));
+    let shapes = curves.shapes.as_ref().map(|shapes| shapes.each_ref().map(|shape| prose("shape", shape)));
     context! { workload => curves.cell.workload, arm => curves.cell.other(), shapes, differ => curves.differ() }
 }
 

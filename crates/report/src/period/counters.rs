@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_model::activity::Unit;
+use loadline_model::column::column;
 use loadline_model::format::ABSENT;
 use loadline_model::snapshot::{LEAST_IO_NS, counter};
-use loadline_model::{Column, Snapshot, column};
+use loadline_model::{Column, Snapshot};
 
 use super::{Period, each, ratio, shown, side_by_side};
 use crate::doc::{Block, Head, Section, Table};
 use crate::spec::TableSpec;
+use crate::templates::parts;
 use crate::words::lower;
 
 /// Subjects of counters, by a part of their names: anchor, heading and parts of each line; the first that fits counts, or else the last.
@@ -36,14 +38,8 @@ pub(super) fn sections(periods: &[Period]) -> Vec<Section> {
     let counted = periods.iter().filter_map(|p| p.counters.as_ref());
     let names: BTreeSet<&String> = counted.flat_map(|(open, ..)| open.counters.keys()).collect();
     let own = |name: &&String| !name.starts_with("loadline.") && !name.ends_with(counter::STATS_RESET);
-    let lines: Vec<[&'static str; 3]> = SUBJECTS
-        .lines()
-        .filter_map(|line| {
-            let (id, rest) = line.split_once(": ")?;
-            let (title, parts) = rest.split_once(": ")?;
-            Some([id, title, parts])
-        })
-        .collect();
+    let parts = |line: &'static str| line.splitn(3, ": ").collect::<Vec<_>>().try_into().ok();
+    let lines: Vec<[&'static str; 3]> = SUBJECTS.lines().filter_map(parts).collect();
     let Some(([_, _, gauges], subjects)) = lines.split_first() else { return Vec::new() };
     let mut moved: Vec<Vec<Moved<'_>>> = vec![Vec::new(); subjects.len()];
     for counter in names.into_iter().filter(own) {
@@ -100,64 +96,49 @@ fn gauge(name: &str, period: &Period) -> String {
     period.counters.as_ref().map_or(ABSENT.to_owned(), |(open, close, _)| format!("{} → {}", at(open), at(close)))
 }
 
-const MIB: f64 = 1024.0 * 1024.0;
+/// A line: title, counter, id of the column of the same figure of a test, and of a time the counter of its operations.
+type Line = [String; 4];
 
-/// A line: title, counter, unit of the counter (times in ns), and the column of the same figure of a test, with its factor.
-type Line = (&'static str, &'static str, Unit, Option<(&'static Column, f64)>);
+/// Unit of one of loadline's counters, which hold times in ns.
+fn unit_of(name: &str) -> Unit {
+    match name.rsplit('_').next() {
+        Some("bytes") => Unit::Bytes,
+        Some("ns") => Unit::Ms,
+        _ => Unit::Count,
+    }
+}
 
-/// Counters of the operations that a time is of.
-const TIMED: [(&str, &str); 3] = [
-    (counter::REDO_WRITE_NS, counter::REDO_WRITES),
-    (counter::REDO_SYNC_NS, counter::REDO_SYNCS),
-    (counter::READ_NS, counter::READ_CALLS),
-];
-
-const LINES: [Line; 20] = [
-    ("Redo", counter::REDO_BYTES, Unit::Bytes, Some((column::REDO_MIB_PER_S, MIB))),
-    ("Redo writes", counter::REDO_WRITES, Unit::Count, Some((column::REDO_WRITES_PER_S, 1.0))),
-    ("Redo syncs", counter::REDO_SYNCS, Unit::Count, Some((column::REDO_SYNC_WRITES_PER_S, 1.0))),
-    ("Rows read", counter::ROWS_READ, Unit::Count, None),
-    ("Rows changed", counter::ROWS_CHANGED, Unit::Count, None),
-    ("Blocks looked up in the cache", counter::BLOCK_GETS, Unit::Count, Some((column::BLOCK_GETS_PER_S, 1.0))),
-    ("Blocks read into the cache", counter::BLOCK_READS, Unit::Count, Some((column::BLOCK_READS_PER_S, 1.0))),
-    ("Read from data files", counter::READ_BYTES, Unit::Bytes, Some((column::READ_MIB_PER_S, MIB))),
-    ("Read calls", counter::READ_CALLS, Unit::Count, None),
-    ("Blocks written", counter::BLOCK_WRITES, Unit::Count, Some((column::PHYSICAL_WRITTEN_BLOCKS_PER_S, 1.0))),
-    ("Written to data files", counter::WRITE_BYTES, Unit::Bytes, Some((column::PHYSICAL_WRITTEN_MIB_PER_S, MIB))),
-    ("Write calls", counter::WRITE_CALLS, Unit::Count, Some((column::PHYSICAL_WRITES_PER_S, 1.0))),
-    ("Checkpoints", counter::CHECKPOINTS, Unit::Count, None),
-    ("Log switches", counter::LOG_SWITCHES, Unit::Count, None),
-    ("Time in waits for the log", counter::LOG_WAIT_NS, Unit::Ms, None),
-    ("Time in writes of the log", counter::REDO_WRITE_NS, Unit::Ms, None),
-    ("Time in syncs of the log", counter::REDO_SYNC_NS, Unit::Ms, None),
-    ("Time in reads of data files", counter::READ_NS, Unit::Ms, None),
-    ("Time in waits for buffers", counter::BUFFER_WAIT_NS, Unit::Ms, None),
-    ("Time in waits for locks", counter::LOCK_WAIT_NS, Unit::Ms, None),
-];
-
-fn per_second(period: &Period, (_, name, unit, column): &Line) -> Option<f64> {
+fn per_second(period: &Period, [_, name, id, operations]: &Line) -> Option<f64> {
+    debug_assert!(id.is_empty() || column(id).is_some(), "there is no column '{id}'");
+    let per = |column: &Column| if column.unit == "MiB/s" { 1_048_576.0 } else { 1.0 };
+    let of_test = column(id).and_then(|column| period.figure(column).map(|n| n * per(column)));
     // A time too short for its operations was not measured, or not of all.
-    let of = TIMED.iter().find(|(time, _)| time == name).and_then(|(_, times)| period.per_second(times));
+    let of = period.per_second(operations);
     let timed = |n: &f64| of.is_none_or(|times| *n >= times * LEAST_IO_NS);
-    let counted = || period.per_second(name).filter(timed).map(|n| if *unit == Unit::Ms { n / 1e6 } else { n });
-    column.and_then(|(column, factor)| period.figure(column).map(|n| n * factor)).or_else(counted)
+    let counted = || period.per_second(name).filter(timed);
+    of_test.or_else(|| counted().map(|n| if unit_of(name) == Unit::Ms { n / 1e6 } else { n }))
 }
 
 /// A title, the unit, and the rate of each period.
-type Rates = (&'static str, Unit, Vec<Option<f64>>);
+type Rates = (String, Unit, Vec<Option<f64>>);
 
 pub(super) fn profile(periods: &[Period]) -> Vec<Block> {
     let tps: Vec<Option<f64>> = periods.iter().map(Period::tps).collect();
     let is_known = |(.., rates): &Rates| rates.iter().any(Option::is_some);
-    let of_line = |of: &Line| -> Rates { (of.0, of.2, periods.iter().map(|p| per_second(p, of)).collect()) };
-    let (mut rows, without): (Vec<Rates>, Vec<Rates>) = LINES.iter().map(of_line).partition(is_known);
-    let transactions = ("Transactions", Unit::Count, tps.clone());
+    let of_line = |of: Line| -> Rates {
+        let rates = periods.iter().map(|p| per_second(p, &of)).collect();
+        let [title, name, ..] = of;
+        (title, unit_of(&name), rates)
+    };
+    let lines = parts("lines of the load profile", ()).into_iter();
+    let (mut rows, without): (Vec<Rates>, Vec<Rates>) = lines.map(of_line).partition(is_known);
+    let transactions = ("Transactions".to_owned(), Unit::Count, tps.clone());
     if is_known(&transactions) {
         rows.insert(0, transactions);
     }
     let heads = ["per second", "per transaction"].map(|title| Head::number(title, ""));
     let cells = |(_, unit, rates): &Rates, at: usize| [rates[at], each(rates[at], tps[at])].map(|n| shown(n, *unit));
-    let table = TableSpec::<&Rates>::new("figures narrow", &rows).text("", |(title, ..)| *title);
+    let table = TableSpec::<&Rates>::new("figures narrow", &rows).text("", |(title, ..)| title);
     let compared = |(.., rates): &Rates| ratio(rates[0], rates[1]);
     let table = side_by_side(table, periods, (heads, cells), ("rates per second", compared));
     let mut blocks: Vec<Block> = Block::table(table).into_iter().collect();

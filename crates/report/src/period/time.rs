@@ -7,7 +7,7 @@ use loadline_analyze::waits::Counts;
 use loadline_model::column::*;
 use loadline_model::format::{ABSENT, duration_ns, number};
 use loadline_model::slow::{SlowWait, WaitClass};
-use loadline_model::{Column, JobLoad, Series, TestRecord};
+use loadline_model::{Column, JobLoad, TestRecord};
 use minijinja::context;
 
 use super::{Period, each, heading, name, ratio, side_by_side};
@@ -161,19 +161,14 @@ fn slowest_of(p: &Period, caption: &str) -> Vec<Block> {
     let words = slow.words();
     let shares = cause.ok().map(share);
     let said = prose("slow", context! { slow, words, shares, why });
-    let pct = |wait: &SlowWait, which: usize| number(slow.shares(wait)[which] * 100.0, 1);
     let is_work = |wait: &&SlowWait| wait.class == WaitClass::Background;
     let waits =
         slow.waits.iter().filter(|wait| !is_work(wait)).take(MOST_SLOW).chain(slow.waits.iter().filter(is_work));
-    let table = TableSpec::<&SlowWait>::new("figures narrow", waits)
-        .text("Wait", SlowWait::words)
-        .text("Mostly", |wait| &wait.event)
-        .number("Slow", "samples", |wait| wait.samples.to_string())
-        .number("", "%", |wait| pct(wait, 0))
-        .number("Explains", "%", |wait| (!is_work(&wait)).then(|| number(slow.explained(wait) * 100.0, 1)))
-        .number("Others", "samples", |wait| wait.others.to_string())
-        .number("", "%", |wait| pct(wait, 1))
-        .caption(caption);
+    let row = |of: &SlowWait| {
+        let explains = (!is_work(&of)).then(|| slow.explained(of) * 100.0);
+        context! { words => of.words(), of, pct => share(of), explains }
+    };
+    let table = TableSpec::new("figures narrow", waits).columns("table of slow transactions", row).caption(caption);
     [Some(Block::para(said)), Block::table(table.build())].into_iter().flatten().collect()
 }
 
@@ -182,7 +177,8 @@ const DRAWN: [&Column; 6] =
 
 /// Charts over time, with the background work that was seen.
 pub(super) fn over_time(periods: &[Period]) -> Vec<Block> {
-    let x_end = periods.iter().flat_map(|p| times(&p.series)).fold(0.0, f64::max);
+    let times = periods.iter().filter_map(|p| p.series.column("t_s"));
+    let x_end = times.flatten().flatten().fold(0.0, f64::max);
     let spans: Vec<(f64, f64, String)> = periods
         .iter()
         .flat_map(|p| p.activity.iter().flat_map(|a| a.spans.iter().flatten()).map(move |s| (p, s)))
@@ -203,10 +199,6 @@ pub(super) fn over_time(periods: &[Period]) -> Vec<Block> {
     let known = periods.iter().all(|p| p.activity.as_ref().is_some_and(|a| a.spans.is_some()));
     let said: Vec<String> = spans.into_iter().map(|(.., what)| what).collect();
     vec![charts, Block::para(prose("shaded", context! { known, said }))]
-}
-
-fn times(series: &Series) -> Vec<f64> {
-    series.column("t_s").unwrap_or_default().into_iter().flatten().collect()
 }
 
 /// Mean time of transactions, ms: of an imported test what it states, else jobs / throughput, which it is in a closed loop without time

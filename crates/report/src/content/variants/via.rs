@@ -2,15 +2,14 @@
 
 use loadline_analyze::kpi::LATENCY;
 use loadline_analyze::paired::{PairedEstimate, Verdict, paired_difference, percent};
-use loadline_analyze::stats::{Interval, mean};
+use loadline_analyze::stats::mean;
 use loadline_analyze::variants::{ERROR, Row as Figure};
-use loadline_model::format::number;
 use loadline_model::variant::Letter;
 use loadline_model::{Column, column};
 use minijinja::{Value, context};
 
 use super::{RunOfVariants, means_of};
-use crate::doc::{Cell, Table};
+use crate::doc::Table;
 use crate::spec::TableSpec;
 use crate::words::grouped;
 
@@ -76,29 +75,18 @@ impl RunOfVariants<'_> {
 
     /// Latency on both ways, and the proxy's CPU time; `None` without a proxy.
     pub(super) fn via_table(&self) -> Option<Table> {
-        let ms = |row: &Figure<'_>, side: usize| means_of(row, LATENCY).map(|sides| number(sides[side], 3));
-        let added = |row: &Figure<'_>, column: &Column| {
-            let found = self.added(row, column);
-            let within = |i: Interval| format!(" ({} to {})", number(i.low, 3), number(i.high, 3));
-            let shown = found.map(|added| number(added.value, 3) + &added.interval.map(within).unwrap_or_default());
-            let why = found.and_then(|added| added.why_no_interval());
-            Cell::from(shown).noted(why, column.title)
-        };
-        let cpu = |row: &Figure<'_>| match self.proxy_cpu(row) {
-            Ok(us) => Cell::from(number(us, 1)),
-            Err(why) => Cell::absent(&why, CPU.title),
+        let row = |row: &Figure<'_>| {
+            let added = [LATENCY, P99].map(|column| self.added(row, column));
+            let cpu = self.proxy_cpu(row);
+            context! {
+                workload => row.cell.workload, jobs => row.cell.jobs, arm => row.cell.other(),
+                several => self.paired.variants.len() > 2, titles => [LATENCY, P99, CPU].map(|c| c.title),
+                both => means_of(row, LATENCY), added, why => added.map(|added| added?.why_no_interval()),
+                cpu => cpu.as_ref().ok(), no_cpu => cpu.as_ref().err(), cpu_unit => CPU.unit,
+            }
         };
         TableSpec::<&Figure<'_>>::new("via", self.through())
-            .text("Workload", |row| row.cell.workload)
-            .once()
-            .number("Jobs", "", |row| row.cell.jobs.to_string())
-            .text("Arm", |row| row.cell.other().to_string())
-            .when(self.paired.variants.len() > 2)
-            .number("Mean", "ms, direct", |row| ms(row, 0))
-            .number("Mean", "ms, through", |row| ms(row, 1))
-            .number("Mean", "ms, added", |row| added(row, LATENCY))
-            .number("p99", "ms, added", |row| added(row, P99))
-            .number(CPU.title, CPU.unit, cpu)
+            .columns("table of the way", row)
             .caption("The price of the way: latency through the proxy beside that of direct sessions")
             .sub(format!("added: from pairs of windows, with {} % intervals", percent(1.0 - self.error())))
             .if_rows()

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use loadline_analyze::waits::Counts;
 use loadline_model::column::{self, column};
+use loadline_model::group::distinct;
 use loadline_model::{CheckId, Column, Detail, Latencies, Manifest, TestRecord};
 use loadline_report::RunData;
 use serde::Deserialize;
@@ -93,11 +94,8 @@ fn made(
     let mut r = record(m, test, code, jobs, tps, 1.5);
     let others: Vec<(&Column, f64)> = others.iter().map(|(id, v)| (column(id).unwrap(), *v)).collect();
     let kpi = column(kpi).unwrap();
-    for kpi in std::iter::once(kpi).chain(others.iter().map(|o| o.0)).chain(LATENCIES) {
-        if !r.kpis.iter().any(|k| k == kpi.id) {
-            r.kpis.push(kpi.id.to_owned());
-        }
-    }
+    let own = std::iter::once(kpi).chain(others.iter().map(|of| of.0)).chain(LATENCIES).map(|kpi| kpi.id.to_owned());
+    r.kpis = distinct(std::mem::take(&mut r.kpis).into_iter().chain(own));
     let busy = (9.0 * f64::from(jobs)).min(97.0);
     let times = [(column::COMMIT_LATENCY_MS, ms), (column::TRANSACTION_TIME_NS_MEAN, ms * 1e6)];
     let rates = [(kpi, rate), (column::TX_PER_S, tps), (column::CPU_BUSY_PCT, busy)];
