@@ -172,13 +172,12 @@ struct VersionText {
 }
 
 impl Versioned {
-    pub(crate) fn all(&self, release: impl Into<Release>) -> impl Iterator<Item = &str> {
-        let release = release.into();
+    pub(crate) fn all(&self, release: Release) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |one| one.versions.has(release)).map(|one| one.text.as_str())
     }
 
     /// The text of this release, if there is one.
-    pub(crate) fn at(&self, release: impl Into<Release>) -> Option<&str> {
+    pub(crate) fn at(&self, release: Release) -> Option<&str> {
         self.all(release).next()
     }
 }

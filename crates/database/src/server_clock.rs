@@ -29,8 +29,7 @@ pub(crate) struct ServerClock {
 impl ServerClock {
     /// Asks `probes` times and uses the answer with the shortest round trip.
     pub(crate) fn measure(ask: Ask<'_>, probes: u32) -> Result<ServerClock, TargetError> {
-        let mut best: Option<ServerClock> = None;
-        for _ in 0..probes {
+        let mut probe = || {
             let before = loadline_storage::now_ns();
             let answer = ask()?;
             let after = loadline_storage::now_ns();
@@ -38,11 +37,10 @@ impl ServerClock {
             let round_trip = after.saturating_sub(before);
             let middle = i128::from(before) + i128::from(round_trip / 2);
             let offset_ns = i128::from(server) * 1000 - middle;
-            let probe = ServerClock { offset_ns, uncertainty_ns: round_trip / 2, measured_ns: after };
-            if best.is_none_or(|b| probe.uncertainty_ns < b.uncertainty_ns) {
-                best = Some(probe);
-            }
-        }
+            Ok(ServerClock { offset_ns, uncertainty_ns: round_trip / 2, measured_ns: after })
+        };
+        let all = (0..probes).map(|_| probe()).collect::<Result<Vec<_>, TargetError>>()?;
+        let best = all.into_iter().min_by_key(|clock| clock.uncertainty_ns);
         best.ok_or_else(|| TargetError::Statement("the server's clock was not asked".into()))
     }
 

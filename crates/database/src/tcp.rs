@@ -74,10 +74,9 @@ impl Peer {
         })?;
         let mut last = io::Error::from(io::ErrorKind::NotFound);
         for address in addresses {
-            match Socket::connect(address, timeout) {
-                Ok(mut socket) => {
-                    return socket.set_timeout(Some(timeout)).map(|()| socket).map_err(|e| self.unreachable(&e));
-                }
+            let connected = Socket::connect(address, timeout);
+            match connected.and_then(|mut socket| socket.set_timeout(Some(timeout)).map(|()| socket)) {
+                Ok(socket) => return Ok(socket),
                 Err(e) => last = e,
             }
         }

@@ -74,13 +74,7 @@ pub(crate) fn column(text: &str) -> Option<ViewColumn> {
 
 impl<N> StatisticsView<N> {
     /// The view of this release, if it has it, with `parts` behind the fragments in place of their names in braces.
-    pub(crate) fn at(
-        &self,
-        release: impl Into<Release>,
-        fragments: &Fragments,
-        parts: &[(&str, &str)],
-    ) -> Option<ViewQuery> {
-        let release = release.into();
+    pub(crate) fn at(&self, release: Release, fragments: &Fragments, parts: &[(&str, &str)]) -> Option<ViewQuery> {
         if !self.versions.has(release) {
             return None;
         }

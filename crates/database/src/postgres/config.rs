@@ -7,28 +7,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::knowledge::message;
+use super::knowledge::{KNOWLEDGE, message};
 use crate::env::Env;
 use crate::error::TargetError;
 use crate::secret::Secret;
 use crate::tcp::Address;
 use crate::tls::SslMode;
 use crate::url::{self, Url, choice, unknown};
-
-/// Parameters of a URL, after `?`, each with the environment variable that stands in for it.
-const PARAMETERS: [(&str, &str); 11] = [
-    ("host", "PGHOST"),
-    ("port", "PGPORT"),
-    ("user", "PGUSER"),
-    ("password", "PGPASSWORD"),
-    ("dbname", "PGDATABASE"),
-    ("sslmode", "PGSSLMODE"),
-    ("sslrootcert", "PGSSLROOTCERT"),
-    ("connect_timeout", "PGCONNECT_TIMEOUT"),
-    ("options", "PGOPTIONS"),
-    ("application_name", "PGAPPNAME"),
-    ("passfile", "PGPASSFILE"),
-];
 
 const SSL_MODES: [(&str, SslMode); 5] = [
     ("disable", SslMode::Disable),
@@ -70,16 +55,17 @@ impl Config {
             ("password", url.decode("password", url.password.unwrap_or_default())?),
             ("dbname", url.decode("database", url.path)?),
         ]);
+        let known = &KNOWLEDGE.parameters;
         for (name, value) in url.parameters()? {
-            if PARAMETERS.iter().all(|(known, _)| *known != name) {
-                return Err(url.wrong(unknown(name, &PARAMETERS.map(|(known, _)| known))));
+            if !known.contains_key(name) {
+                return Err(url.wrong(unknown(name, &known.keys().map(String::as_str).collect::<Vec<_>>())));
             }
             given.insert(name, value);
         }
-        let value = |(name, variable): (&'static str, &str)| {
-            Some((name, given.remove(name).flatten().or_else(|| env(variable))?))
+        let value = |(name, variable): (&'static String, &String)| {
+            Some((name.as_str(), given.remove(name.as_str()).flatten().or_else(|| env(variable))?))
         };
-        let given = PARAMETERS.into_iter().filter_map(value).collect();
+        let given = known.iter().filter_map(value).collect();
         Config::new(given, env("HOME"), url.shown.clone()).map_err(|e| url.wrong(e))
     }
 

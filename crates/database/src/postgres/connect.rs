@@ -87,7 +87,7 @@ impl SessionRole<'_> {
 pub(super) struct Endpoint {
     pub(super) config: Config,
     /// The request, with how the sessions of jobs reach this endpoint.
-    pub(super) request: OpenRequest,
+    pub(super) request: Arc<OpenRequest>,
     /// Whether each login reaches the server, which counts it as a transaction; not so at a pooler.
     pub(super) logs_in: bool,
     /// Settings that sessions have otherwise than direct ones, of a proxy or pooler.
@@ -122,7 +122,7 @@ impl Endpoint {
         let way = if request.way == Way::Own { Way::Own } else { Way::Direct };
         Ok(Endpoint {
             config,
-            request: OpenRequest { way, ..request.clone() },
+            request: Arc::new(OpenRequest { way, ..request.clone() }),
             logs_in: true,
             unlike: Vec::new(),
             tls,
@@ -143,7 +143,7 @@ impl Endpoint {
 
     /// This endpoint with all its sessions as behind a pooler: with the server's own settings.
     pub(super) fn shared(mut self) -> Endpoint {
-        self.request.way = Way::Via(String::new());
+        Arc::make_mut(&mut self.request).way = Way::Via(String::new());
         self
     }
 

@@ -19,6 +19,7 @@ pub(super) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/postgres.t
 #[serde(deny_unknown_fields)]
 pub(super) struct Knowledge {
     pub(super) counters: Vec<Counter>,
+    pub(super) parameters: BTreeMap<String, String>,
     pub(super) causes: Causes,
     pub(super) errors: Vec<Meaning>,
     pub(super) hindrances: Vec<Meaning>,
