@@ -21,7 +21,7 @@ use loadline_run::plan::options::{
 use loadline_run::plans::{self, NamedPlan};
 
 pub(crate) use stored::*;
-pub(crate) use variants::{VariantFlags, letters};
+pub(crate) use variants::{VariantFlags, unique};
 use variants::{fact, parameter, setting};
 
 /// Finds the load line of a database platform: how fast it commits, loads, reads, writes and computes, how that grows

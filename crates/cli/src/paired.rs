@@ -5,9 +5,10 @@ use loadline_model::Driver;
 use loadline_model::plan::{JobsSpec, TimeSpec};
 use loadline_model::variant::VariantSpec;
 use loadline_run::PlanSpec;
+use loadline_run::plan::add_parameters;
 use loadline_run::plan::levels::default_delays;
 
-use crate::args::{AbArgs, PairedCommand, ReplicaCostArgs, letters};
+use crate::args::{AbArgs, PairedCommand, ReplicaCostArgs};
 use crate::exit::Failure;
 use crate::run;
 
@@ -15,16 +16,15 @@ pub(crate) fn measure(paired: &PairedCommand, command: Vec<String>) -> Result<u8
     match paired {
         PairedCommand::Ab(args) => ab(args, command),
         PairedCommand::ReplicaCost(args) => {
-            run::measure(&args.run, command, PlanSpec::default(), &[], |spec| Ok(with_levels(args, spec)))
+            run::measure(&args.run, command, PlanSpec::default(), Vec::new(), |spec| Ok(with_levels(args, spec)))
         }
     }
 }
 
 fn ab(args: &AbArgs, command: Vec<String>) -> Result<u8, Failure> {
-    let urls: Vec<Option<String>> = args.variants.0.iter().map(|arm| arm.target.clone()).collect();
-    // A resumed run needs their passwords.
-    let default = PlanSpec { via: args.via.via.clone(), ..PlanSpec::default() };
-    run::measure(&args.run, command, default, &urls, |spec| with_variants(args, spec))
+    let targets = args.variants.0.iter().filter_map(|arm| arm.target.as_ref());
+    let urls = targets.chain(args.via.via.iter().flatten()).cloned().collect();
+    run::measure(&args.run, command, PlanSpec::default(), urls, |spec| with_variants(args, spec))
 }
 
 fn names_workloads(spec: &PlanSpec) -> bool {
@@ -41,10 +41,11 @@ fn with_variants(args: &AbArgs, mut spec: PlanSpec) -> Result<PlanSpec, Failure>
     let given = &args.variants.0;
     let variants = spec.variant.get_or_insert_default();
     variants.resize(variants.len().max(given.len()), VariantSpec::default());
-    for ((variant, flags), letter) in variants.iter_mut().zip(given).zip(letters()) {
-        variant.setting.extend(run::unique(&format!("--setting-{letter}"), &flags.setting)?);
-        run::set_parameters(&mut variant.parameters, &flags.parameter);
-        let given = flags.clone();
+    for (variant, given) in variants.iter_mut().zip(given.clone()) {
+        variant.setting.extend(given.setting);
+        for (code, of) in given.parameters {
+            add_parameters(&mut variant.parameters, &code, of);
+        }
         variant.label = given.label.or(variant.label.take());
         variant.target = given.target.or(variant.target.take());
         variant.driver = given.driver.or(variant.driver);

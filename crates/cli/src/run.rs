@@ -1,6 +1,5 @@
 //! `loadline run`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use loadline_database::{OpenRequest, kind_of, redact};
@@ -8,14 +7,14 @@ use loadline_load::Place;
 use loadline_model::facts::FactName;
 use loadline_model::plan::{Plan, SkippedWorkload};
 use loadline_report::{Compared, Costs, RunData, end_page};
-use loadline_run::plan::{DEFAULT_RESULTS, DEFAULT_TARGET, give_anew, requests};
+use loadline_run::plan::{DEFAULT_RESULTS, add_parameters, give_anew, requests};
 use loadline_run::planfile::PlanFileError;
 use loadline_run::study::Ended;
 use loadline_run::{PlanError, PlanSpec, Study, StudyOutcome, make_plan, planfile, plans};
 use loadline_store::StoredRun;
 use loadline_workload::{CATALOGUE, Workloads};
 
-use crate::args::{RunArgs, hub_url, set_hub};
+use crate::args::{RunArgs, hub_url, set_hub, unique};
 use crate::dry_run::{describe, unsized_ones};
 use crate::exit::{self, Failure};
 use crate::progress::Progress;
@@ -26,16 +25,16 @@ use crate::{arguments, hub_run, live, output, probe, report, secrets, signals, s
 const WIDTH: usize = 160;
 
 pub(crate) fn run(args: &RunArgs, command: Vec<String>) -> Result<u8, Failure> {
-    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, &[], Ok)
+    measure(args, command, plans::find(plans::DEFAULT_PLAN)?.spec()?, Vec::new(), Ok)
 }
 
 /// Measures what the flags say, on top of the plan file or of `default`, after `more` has added to it. `urls`: the
-/// targets of variants, whose passwords a resumed run needs.
+/// targets and proxies of variants, whose passwords a resumed run needs.
 pub(crate) fn measure(
     args: &RunArgs,
     command: Vec<String>,
     default: PlanSpec,
-    urls: &[Option<String>],
+    mut urls: Vec<String>,
     more: impl FnOnce(PlanSpec) -> Result<PlanSpec, Failure>,
 ) -> Result<u8, Failure> {
     let flags = flags(args)?;
@@ -43,8 +42,8 @@ pub(crate) fn measure(
     let mut named = flags.workload.clone().unwrap_or_default();
     let study = match &args.resume {
         Some(run) => {
-            let (study, by_first_command) =
-                resumed(args, &flags, urls, default.via.as_deref().unwrap_or_default(), run, command)?;
+            urls.extend(flags.target.clone());
+            let (study, by_first_command) = resumed(&flags, &urls, run, command)?;
             named.extend(by_first_command);
             study
         }
@@ -94,7 +93,8 @@ fn flags(args: &RunArgs) -> Result<PlanSpec, Failure> {
     args.target.options.set(&mut flags);
     set_hub(&args.hub, &mut flags);
     let settings = &args.target.setting;
-    flags.setting = (!settings.is_empty()).then(|| unique("--setting", settings)).transpose()?;
+    flags.setting =
+        (!settings.is_empty()).then(|| unique("--setting", settings)).transpose().map_err(Failure::usage)?;
     Ok(flags)
 }
 
@@ -133,25 +133,17 @@ fn spec(args: &RunArgs, flags: PlanSpec, default: PlanSpec) -> Result<PlanSpec, 
         let facts = spec.facts.get_or_insert_default();
         let is_given = |name: &String| args.fact.iter().any(|(given, _)| is_same_fact(given, name));
         facts.retain(|name, _| !is_given(name));
-        facts.extend(unique("--fact", &args.fact)?.into_iter().map(|(name, value)| (name, value.into())));
+        let given = unique("--fact", &args.fact).map_err(Failure::usage)?;
+        facts.extend(given.into_iter().map(|(name, value)| (name, value.into())));
     }
-    if !args.parameter.is_empty() {
-        set_parameters(spec.parameters.get_or_insert_default(), &args.parameter);
+    for (code, name, value) in &args.parameter {
+        add_parameters(spec.parameters.get_or_insert_default(), code, [(name.clone(), *value)]);
     }
     Ok(spec)
 }
 
 fn is_same_fact(a: &str, b: &str) -> bool {
     FactName::find(a).zip(FactName::find(b)).is_some_and(|(a, b)| a.id == b.id)
-}
-
-/// Sets workload parameters, by workload code and name.
-pub(crate) fn set_parameters(all: &mut BTreeMap<String, BTreeMap<String, i64>>, given: &[(String, String, i64)]) {
-    for (code, name, value) in given {
-        // A plan file may write the code otherwise.
-        let known = all.keys().find(|known| known.eq_ignore_ascii_case(code)).unwrap_or(code).clone();
-        all.entry(known).or_default().insert(name.clone(), *value);
-    }
 }
 
 /// Refuses a parameter of a workload that is not measured.
@@ -179,51 +171,29 @@ fn not_a_file(path: &Path, error: &PlanFileError) -> String {
     }
 }
 
-/// Settings by name; one that is given twice is refused.
-pub(crate) fn unique(flag: &str, given: &[(String, String)]) -> Result<BTreeMap<String, String>, Failure> {
-    let mut all = BTreeMap::new();
-    for (name, value) in given {
-        if all.insert(name.clone(), value.clone()).is_some() {
-            return Err(Failure::usage(format!("{flag} {name} is given twice: keep one")));
-        }
-    }
-    Ok(all)
-}
-
 fn planned(spec: &PlanSpec, command: Vec<String>) -> Result<Study, Failure> {
     secrets::keep_all(&serde_json::to_value(spec).map_err(|e| Failure::usage(e.to_string()))?);
     secrets::keep(spec.known_workload_file.iter().flatten().map(String::as_str));
     let plan = make_plan(spec)?;
-    let given = |n: usize| spec.variant.as_ref()?.get(n)?.target.clone();
-    let common = spec.target.as_deref().unwrap_or(DEFAULT_TARGET);
-    let count = plan.arms().map_or(1, |paired| paired.variants.len());
-    let urls = (0..count).map(|n| given(n).unwrap_or_else(|| common.to_owned())).collect();
-    let servers = [&spec.node, &spec.standby, &spec.via].map(|urls| urls.clone().unwrap_or_default());
+    let servers = [&spec.node, &spec.standby, &spec.via].into_iter().flatten().flatten();
+    let targets = spec.variant.iter().flatten().filter_map(|variant| variant.target.as_ref());
+    let urls: Vec<String> = targets.chain(&spec.target).chain(servers).cloned().collect();
     let results = PathBuf::from(spec.results.as_deref().unwrap_or(DEFAULT_RESULTS));
-    Ok(study(plan, urls, servers, results, None, command))
+    Ok(study(plan, &urls, results, None, command))
 }
 
-/// A study of `plan`. `urls`: of the target of each variant, or of the one target; `servers`: see [`requests`].
-fn study(
-    plan: Plan,
-    urls: Vec<String>,
-    servers: [Vec<String>; 3],
-    results: PathBuf,
-    resume: Option<PathBuf>,
-    command: Vec<String>,
-) -> Study {
+/// A study of `plan`, which has URLs without passwords; `urls`: as they are given.
+fn study(plan: Plan, urls: &[String], results: PathBuf, resume: Option<PathBuf>, command: Vec<String>) -> Study {
     let base = OpenRequest { ask_password: arguments::ask(), ..OpenRequest::new("", absolute(&results)) };
-    let (request, others) = requests(&plan, &base, urls, servers);
+    let (request, others) = requests(&plan, &base, urls);
     Study { plan, request, results, resume, command, limits: None, others, place: Place::Here }
 }
 
-/// Continues a run with the plan of its manifest, and the workloads that its first command named. A target URL is only needed for its
-/// password. `urls`: those of variants; `vias`: those of their proxies.
+/// Continues a run with the plan of its manifest, and the workloads that its first command named. `urls`: those of its targets and
+/// proxies, only needed for their passwords.
 fn resumed(
-    args: &RunArgs,
     flags: &PlanSpec,
-    urls: &[Option<String>],
-    vias: &[String],
+    urls: &[String],
     run: &Path,
     command: Vec<String>,
 ) -> Result<(Study, Vec<String>), Failure> {
@@ -245,27 +215,18 @@ fn resumed(
     // The manifest holds the texts of the workload files.
     Workloads::read(&plan.workload_files).map_err(PlanError::from)?;
     give_anew(&mut plan, flags, &stored.id())?;
-    // The manifest has URLs without passwords, which are given again.
-    let given: Vec<&String> = urls.iter().flatten().chain(vias).chain(&args.target.options.target).collect();
     let variants = plan.arms().map_or(&[][..], |paired| &paired.variants);
-    let targets = std::iter::once(plan.target.as_str()).chain(variants.iter().skip(1).map(|of| plan.target_of(of)));
-    let (targets, proxies): (Vec<&str>, Vec<&str>) =
-        (targets.collect(), variants.iter().filter_map(|variant| variant.via.as_deref()).collect());
-    let is_known = |url: &str| targets.iter().chain(&proxies).any(|known| *known == url);
-    if let Some(other) = given.iter().map(|url| redact(url)).find(|url| !is_known(url)) {
-        let (run, made_on) = (stored.id(), [&targets[..], &proxies].concat().join(", "));
+    let targets = std::iter::once(&*plan.target).chain(variants.iter().skip(1).map(|of| plan.target_of(of)));
+    let known: Vec<&str> = targets.chain(variants.iter().filter_map(|of| of.via.as_deref())).collect();
+    if let Some(other) = urls.iter().map(|url| redact(url)).find(|url| !known.contains(&url.as_str())) {
+        let (run, made_on) = (stored.id(), known.join(", "));
         return Err(Failure::usage(format!(
             "run {run} was made on {made_on}, not on {other}: resume it on its own target"
         )));
     }
-    let with_password =
-        |shown: &&str| given.iter().find(|url| redact(url) == **shown).map_or(*shown, |url| url.as_str()).to_owned();
-    let [urls, proxies] = [targets, proxies].map(|of| of.iter().map(with_password).collect::<Vec<String>>());
-    let standbys = plan.levels().map_or_else(Vec::new, |(_, links)| links.standbys.clone());
-    let servers = [plan.nodes().to_vec(), standbys, proxies];
     let folder = absolute(stored.path());
     let results = folder.parent().map_or(results, Path::to_owned);
-    Ok((study(plan, urls, servers, results, Some(folder), command), workloads_of(&stored.manifest.command)))
+    Ok((study(plan, urls, results, Some(folder), command), workloads_of(&stored.manifest.command)))
 }
 
 /// The workloads that a command line names.
@@ -299,12 +260,10 @@ pub(crate) fn width() -> usize {
 fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, Failure> {
     let folder = outcome.folder.display().to_string();
     let data = source::load(&outcome.folder);
-    let figures = show_figures(&data, &outcome)?;
     let tests = outcome.records.len();
     let refused = outcome.records.iter().filter(|r| !r.is_usable()).count();
-    let mut failed = !figures.holds || !outcome.left_out.is_empty();
+    let mut failed = show_figures(&data, &outcome, refused > 0)? || !outcome.left_out.is_empty();
     if refused > 0 {
-        failed |= !figures.answered;
         output::say(&format!("{refused} of {tests} tests are refused: do not use their figures"));
     }
     let plan = data.as_ref().ok().map(|(_, data)| &data.manifest.plan);
@@ -351,34 +310,32 @@ fn finish(outcome: StudyOutcome, named: &[String], strict: bool) -> Result<u8, F
     Ok(code)
 }
 
-/// Exit code by the figures of a run.
-struct Shown {
-    /// Whether there is an answer although tests are refused: a pair of arms with a refused window is left out and counted.
-    answered: bool,
-    /// Whether levels kept their laws.
-    holds: bool,
-}
-
-fn show_figures(data: &Result<(StoredRun, RunData), Failure>, outcome: &StudyOutcome) -> Result<Shown, Failure> {
+/// Prints key figures. Returns whether they failed: tests are refused, unless arms have an answer without them, or levels broke their laws.
+fn show_figures(
+    data: &Result<(StoredRun, RunData), Failure>,
+    outcome: &StudyOutcome,
+    refused: bool,
+) -> Result<bool, Failure> {
     let (_, data) = match data {
         Ok(read) => read,
         Err(e) => {
             output::say(&format!("loadline: the key figures could not be read from the run folder: {}", e.message));
-            return Ok(Shown { answered: false, holds: true });
+            return Ok(refused);
         }
     };
     if let Some(arms) = Compared::of_arms(data) {
         output::stdout(arms.text(width()).as_bytes())?;
-        return Ok(Shown { answered: arms.counts()[2] == 0 && !arms.has_curves, holds: true });
+        // A pair with a refused window is left out and counted.
+        return Ok(refused && (arms.counts()[2] > 0 || arms.has_curves));
     }
     if let Some(costs) = Costs::from_run(data) {
         output::stdout(costs.text(width()).as_bytes())?;
-        return Ok(Shown { answered: false, holds: costs.holds() });
+        return Ok(refused || !costs.holds());
     }
     output::stdout(end_page(data, terminal_width()).as_bytes())?;
     if !outcome.records.is_empty() {
         let folder = outcome.folder.display();
         output::stdout(format!("\ntables of all tests: loadline report {folder} --format text\n").as_bytes())?;
     }
-    Ok(Shown { answered: false, holds: true })
+    Ok(refused)
 }

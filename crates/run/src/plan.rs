@@ -25,14 +25,11 @@ pub use features::{AWR_FLAG, give_anew, requests};
 pub use options::PlanSpec;
 pub(crate) use workloads::reasons;
 use workloads::{Chosen, choose};
-pub use workloads::{Refusal, by_reason, planned, refusal, workloads_of};
+pub use workloads::{Refusal, add_parameters, by_reason, planned, refusal, workloads_of};
 
 /// Default target: needs no server.
 pub const DEFAULT_TARGET: &str = "sqlite:";
 pub const DEFAULT_RESULTS: &str = "loadline-results";
-/// Default window: short enough for a first study of one workload in a minute.
-pub const DEFAULT_DURATION_S: f64 = 4.0;
-pub const DEFAULT_WARMUP_S: f64 = 1.0;
 pub const DEFAULT_EQUIVALENCE: f64 = 0.02;
 pub const DEFAULT_SEED: u64 = 42;
 pub const AUTO_MAX_JOBS: u32 = 1024;
@@ -62,10 +59,7 @@ fn value<T>(text: String) -> Result<T, PlanError> {
     Err(PlanError::Value(text))
 }
 
-/// Makes the plan of `spec`. Without a platform name it stays empty until the target is opened.
-///
-/// # Errors
-/// [`PlanError`], which names the offending value and the allowed ones.
+/// Makes the plan of `spec`, without a platform name until the target is opened. An error names the offending value and those allowed.
 pub fn make_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     refusals::check(spec)?;
     if levels::are_in(spec) {
@@ -83,11 +77,15 @@ fn one_plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     spec.setting.as_ref().map_or(Ok(()), refuse_secrets)?;
     let Chosen { known, workloads, skipped, files } = choose(spec, kind, url)?;
     let load = load::load(spec, (&known, &workloads), kind, url)?;
+    refusals::check_workloads(spec, &known, &workloads)?;
     let scans = workloads.iter().any(|w| known.find(&w.code).is_ok_and(|found| found.scan.is_some()));
     let features = features::of_plan(spec, kind, url, scans)?;
     let few = JobsSpec::One(SEARCH_JOBS);
     let given = spec.jobs.as_ref().or(load.objective.and(Some(&few)));
-    let jobs = load::jobs_of(&load.populations).map_or_else(|| jobs(given, features::processes(spec)?), Ok)?;
+    let jobs = match load.populations.iter().map(|part| part.jobs).sum::<u32>() {
+        0 => jobs(given, features::processes(spec)?)?,
+        all => Jobs::List(vec![all]),
+    };
     Ok(Plan {
         target: redact(url),
         platform: spec.platform.clone().unwrap_or_default(),
@@ -210,6 +208,7 @@ mod tests {
     use loadline_model::Driver;
     use loadline_workload::CATALOGUE;
     use serde::Deserialize;
+    use serde_json::Value;
 
     use super::*;
     use crate::testing::planned;
@@ -231,20 +230,32 @@ mod tests {
         }
     }
 
+    /// A plan, and values of what is made of it, by their paths.
+    #[derive(Deserialize)]
+    struct Planned {
+        plan: PlanSpec,
+        made: BTreeMap<String, Value>,
+    }
+
+    /// The value at `path`, of which `*` goes through a list.
+    fn at(value: &Value, path: &str) -> Value {
+        match path.split_once("/*") {
+            Some((list, rest)) => {
+                let list = value.pointer(list).and_then(Value::as_array);
+                list.into_iter().flatten().map(|one| at(one, rest)).collect()
+            }
+            None => value.pointer(path).filter(|found| !found.is_null()).cloned().unwrap_or("absent".into()),
+        }
+    }
+
     #[test]
     fn what_is_given_is_planned() {
-        let warmup = |more: &str| planned(&format!("warmup = 'Auto'\n{more}")).warmup();
-        assert_eq!([warmup(""), warmup("max-warmup = '9s'")], ["at most 60 s", "at most 9 s"]);
-        let rows = planned("workload = ['LGWR-LAT1']\nparameters = { lgwr-lat1 = { rows = 2 } }");
-        assert_eq!(rows.workloads[0].parameters["rows"], 2);
-        // One of them has no rate of its own.
-        assert_eq!(planned("rate = 10\nworkload = ['DBL-STREAM', 'LGWR-LAT1']").load.rate_tps, Some(10.0));
-        let client = planned("target = 'postgres://u@h/d'\nrate = 10\ndriver = 'client'");
-        assert!(client.workloads.iter().all(|w| w.driver == Driver::Client));
-        let oracle = |more: &str| planned(&format!("target = 'oracle://u@h/s'\n{more}")).native_report();
-        assert_eq!([oracle("oracle-awr = true"), oracle("")], [true, false]);
-        for (text, share) in [("0", 0.0), ("30%", 0.3), ("0.3", 0.3), (" 300 % ", 3.0)] {
-            assert_eq!(planned(&format!("patience = '{text}'")).patience, share, "{text}");
+        let all: BTreeMap<String, Vec<Planned>> = toml::from_str(include_str!("plan/planned.toml")).unwrap();
+        for Planned { plan, made } in &all["planned"] {
+            let value = serde_json::to_value(make_plan(plan).unwrap_or_else(|e| panic!("{plan:?}: {e}"))).unwrap();
+            for (path, wanted) in made {
+                assert_eq!(at(&value, path), *wanted, "{path} of {plan:?}");
+            }
         }
     }
 

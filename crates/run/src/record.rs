@@ -13,8 +13,7 @@ use crate::figures::series::series;
 use crate::instrument::size_scan::Scanned;
 use crate::test::Test;
 
-/// The record of a test of jobs, of which `id` has what tells it from other tests; with all that is stored beside it, also the activity by
-/// `views`.
+/// The record of a test of jobs, of which `id` has what tells it from others, with all that is stored beside it.
 pub(crate) fn of_jobs(
     e: &Evidence<'_>,
     test: Test,

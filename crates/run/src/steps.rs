@@ -36,8 +36,7 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     steady::within_window,
 ];
 
-/// Checks of a test of jobs, and what instruments make of it. What was lost spoils other checks as well: the reason comes
-/// first.
+/// Checks of a test of jobs, and what instruments make of it. The reason why others fail comes first.
 pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::CommitsNode, nodes::lost(e.lost_nodes)),
     processes::windows,

@@ -3,7 +3,6 @@
 mod begin;
 mod disk_space;
 mod find_rate;
-mod level;
 mod measure;
 mod native_report;
 mod pairs;
@@ -115,8 +114,7 @@ struct Context<'a> {
     side: Side,
     /// Those of variants that have one of their own, by the index of the variant, without that which is measured now.
     parked: BTreeMap<usize, Side>,
-    /// In a run of `loadline ab`.
-    variants: Option<VariantsState>,
+    variants: VariantsState,
     /// The processes of the proxy through which jobs go in the variant in force, or why they are unknown; `None`: there is no proxy.
     via: Option<Result<Vec<u32>, String>>,
     manifest: Manifest,
@@ -143,10 +141,7 @@ impl Study {
         std::iter::once(&self.request).chain(&self.others)
     }
 
-    /// Runs it.
-    ///
-    /// # Errors
-    /// [`StudyError`] if no test was measured; nothing is left behind. Otherwise the run ends with an outcome.
+    /// Runs it. An error if no test was measured, with nothing left behind; otherwise the run ends with an outcome.
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let mut listener = WatchedRun::new(listener, self.requests().flat_map(OpenRequest::urls).collect());
         let mut context = begin::begin(&self, &mut listener)?;
@@ -221,16 +216,18 @@ impl Context<'_> {
         self.interrupted.load(Ordering::Relaxed)
     }
 
+    fn unless_stopped(&self) -> Result<(), StudyError> {
+        if self.stopped() { Err(StudyError::Interrupted) } else { Ok(()) }
+    }
+
     /// Work left before the first test.
     fn make_ready(&mut self) -> Result<(), StudyError> {
         self.measure_overhead()?;
-        if self.variants.is_some() {
-            self.try_variants()?;
-        }
+        self.try_variants()?;
         self.folder.write_manifest(&self.manifest)?;
         // Last step: a run that is refused must not lose the data set.
         for side in std::iter::once(&self.side).chain(self.parked.values()) {
-            if let Some(target) = side.target.abilities().tables.filter(|_| side.drop_data_set) {
+            if let Some(target) = side.target.abilities().tables.filter(|_| side.space.drop_data_set) {
                 target.drop_data_set()?;
             }
         }
@@ -250,9 +247,7 @@ impl Context<'_> {
 
     /// Brings back what variants changed, and removes what the run made.
     fn end(&mut self) {
-        if self.variants.is_some() {
-            self.put_back();
-        }
+        self.put_back();
         self.leave(0);
         for (n, side) in std::mem::take(&mut self.parked) {
             self.side = side;

@@ -105,7 +105,6 @@ impl Test {
         self.of_test.entry(column.id.to_owned()).or_insert_with(|| why.into());
     }
 
-    /// Sets why the figures of `columns` are absent in this test.
     pub(crate) fn set_all_absent(&mut self, columns: &[&Column], why: &str) {
         columns.iter().for_each(|column| self.set_absent(column, why));
     }
@@ -139,7 +138,6 @@ impl Test {
         }
     }
 
-    /// Adds the `details` of a feature, if there are any.
     pub(crate) fn add<T>(&mut self, as_detail: fn(Vec<T>) -> Detail, details: Vec<T>) {
         if !details.is_empty() {
             self.details.push(as_detail(details));

@@ -1,25 +1,18 @@
 //! The flags of the arms of `loadline ab`: each has the letter of its arm.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueHint};
-use loadline_model::{Driver, Letter};
+use loadline_model::Letter;
+use loadline_model::variant::VariantSpec;
+use loadline_run::plan::add_parameters;
 use loadline_run::plan::options::driver;
 
-/// Changes of an arm by the flags with its letter: `--setting-a`, ….
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct ArmFlags {
-    pub(crate) setting: Vec<(String, String)>,
-    pub(crate) target: Option<String>,
-    pub(crate) driver: Option<Driver>,
-    pub(crate) parameter: Vec<(String, String, i64)>,
-    pub(crate) switch: Option<String>,
-    pub(crate) label: Option<String>,
-}
-
-/// The arms that flags give.
+/// The arms that flags give, each by those with its letter: `--setting-a`, ….
 #[derive(Debug, Clone, Default)]
-pub(crate) struct VariantFlags(pub(crate) Vec<ArmFlags>);
+pub(crate) struct VariantFlags(pub(crate) Vec<VariantSpec>);
 
 /// The flags of arms: name, value, and help.
 const FLAGS: [(&str, &str, &str); 6] = [
@@ -44,7 +37,7 @@ static LETTERED: LazyLock<Vec<(String, &str, &str)>> = LazyLock::new(|| {
 });
 
 /// The letters of arms as flags have them.
-pub(crate) fn letters() -> impl Iterator<Item = String> {
+fn letters() -> impl Iterator<Item = String> {
     (0..Letter::MOST).map(|n| Letter::nth(n).to_string().to_lowercase())
 }
 
@@ -78,31 +71,47 @@ impl Args for VariantFlags {
 
 impl FromArgMatches for VariantFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<VariantFlags, clap::Error> {
-        let mut flags = VariantFlags::default();
-        flags.update_from_arg_matches(matches)?;
-        Ok(flags)
+        let arm = |letter: String| {
+            let text = |name: &str| matches.get_one::<String>(&format!("{name}-{letter}")).cloned();
+            let settings = matches.get_many(&format!("setting-{letter}")).into_iter().flatten();
+            let setting = unique(&format!("--setting-{letter}"), settings);
+            let mut variant = VariantSpec {
+                setting: setting.map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?,
+                target: text("target"),
+                driver: matches.get_one(&format!("driver-{letter}")).copied(),
+                switch: text("switch"),
+                label: text("label"),
+                ..VariantSpec::default()
+            };
+            let parameters = matches.get_many::<(String, String, i64)>(&format!("parameter-{letter}"));
+            for (code, name, value) in parameters.into_iter().flatten() {
+                add_parameters(&mut variant.parameters, code, [(name.clone(), *value)]);
+            }
+            Ok(variant)
+        };
+        let mut arms = letters().map(arm).collect::<Result<Vec<VariantSpec>, clap::Error>>()?;
+        arms.truncate(arms.iter().rposition(|arm| *arm != VariantSpec::default()).map_or(0, |last| last + 1));
+        Ok(VariantFlags(arms))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        fn all<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Vec<T> {
-            matches.get_many(id).into_iter().flatten().cloned().collect()
-        }
-        let arm = |letter: String| {
-            let text = |name: &str| matches.get_one::<String>(&format!("{name}-{letter}")).cloned();
-            ArmFlags {
-                setting: all(matches, &format!("setting-{letter}")),
-                target: text("target"),
-                driver: matches.get_one(&format!("driver-{letter}")).copied(),
-                parameter: all(matches, &format!("parameter-{letter}")),
-                switch: text("switch"),
-                label: text("label"),
-            }
-        };
-        self.0 = letters().map(arm).collect();
-        let count = self.0.iter().rposition(|arm| *arm != ArmFlags::default()).map_or(0, |last| last + 1);
-        self.0.truncate(count);
+        *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// Values by name; one that is given twice is refused.
+pub(crate) fn unique<'a>(
+    flag: &str,
+    given: impl IntoIterator<Item = &'a (String, String)>,
+) -> Result<BTreeMap<String, String>, String> {
+    let mut all = BTreeMap::new();
+    for (name, value) in given {
+        if all.insert(name.clone(), value.clone()).is_some() {
+            return Err(format!("{flag} {name} is given twice: keep one"));
+        }
+    }
+    Ok(all)
 }
 
 pub(super) fn parameter(text: &str) -> Result<(String, String, i64), String> {

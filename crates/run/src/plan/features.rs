@@ -6,7 +6,7 @@ use loadline_collect::os::perf_events;
 use loadline_database::{OpenRequest, TargetKind, Way, redact};
 use loadline_model::Driver;
 use loadline_model::plan::{OnNodeLoss, Plan, PlanFeature, PlannedAgents, TimeSpec};
-use loadline_model::variant::Paired;
+use loadline_model::variant::{Paired, Variant};
 use loadline_workload::{Instrument, Workload};
 
 use super::{PlanError, PlanSpec, is_auto, options, time_with_unit, value};
@@ -53,39 +53,33 @@ fn flag(feature: fn(bool) -> PlanFeature, given: Option<bool>) -> Option<PlanFea
     given.filter(|is| *is).map(feature)
 }
 
-/// How the targets of `plan` are opened: as `base`, each at one of `urls`, the first with further `nodes`, `standbys` and the
-/// proxies `vias` of the variants after it.
-pub fn requests(
-    plan: &Plan,
-    base: &OpenRequest,
-    urls: Vec<String>,
-    [nodes, standbys, vias]: [Vec<String>; 3],
-) -> (OpenRequest, Vec<OpenRequest>) {
-    let mut urls = urls.into_iter();
+/// How the targets of `plan` are opened: its own with further nodes and standbys, and those of the variants after the first; all as
+/// `base`, with the passwords of the URLs `given`.
+pub fn requests(plan: &Plan, base: &OpenRequest, given: &[String]) -> (OpenRequest, Vec<OpenRequest>) {
+    let whole = |shown: &str| given.iter().find(|url| redact(url) == shown).map_or(shown, String::as_str).to_owned();
+    let all = |shown: &[String]| shown.iter().map(|url| whole(url)).collect();
+    let links = plan.levels().map(|(_, links)| links);
     let request = OpenRequest {
-        url: urls.next().unwrap_or_default(),
-        nodes,
-        standbys,
+        url: whole(&plan.target),
+        nodes: all(plan.nodes()),
+        standbys: links.map_or_else(Vec::new, |links| all(&links.standbys)),
         settings: plan.settings.clone(),
         native_report: plan.native_report(),
         way: if plan.arms().is_some_and(Paired::has_via) { Way::Direct } else { Way::Own },
-        replicas: plan.levels().map_or(0, |(_, links)| links.replicas),
+        replicas: links.map_or(0, |links| links.replicas),
         ..base.clone()
     };
-    let mut vias = vias.into_iter();
-    let others = plan.arms().into_iter().flat_map(|paired| &paired.variants).skip(1).zip(urls);
-    let others = others.map(|(variant, url)| {
-        let way = vias.next().filter(|_| variant.via.is_some()).map_or_else(|| request.way.clone(), Way::Via);
-        OpenRequest { url, settings: variant.settings.clone(), way, ..request.clone() }
-    });
-    let others = others.collect();
+    let of_variant = |variant: &Variant| OpenRequest {
+        url: whole(plan.target_of(variant)),
+        settings: variant.settings.clone(),
+        way: variant.via.as_deref().map_or_else(|| request.way.clone(), |via| Way::Via(whole(via))),
+        ..request.clone()
+    };
+    let others = plan.arms().into_iter().flat_map(|paired| paired.variants.iter().skip(1)).map(of_variant).collect();
     (request, others)
 }
 
-/// Changes the `plan` of a `run` that is resumed in what may be given anew.
-///
-/// # Errors
-/// Agents are given, and it has none.
+/// Changes the `plan` of a `run` that is resumed in what may be given anew; refuses agents for one that has none.
 pub fn give_anew(plan: &mut Plan, given: &PlanSpec, run: &str) -> Result<(), PlanError> {
     plan.force |= given.force.is_some();
     match given.agents()? {
@@ -105,7 +99,6 @@ pub(super) fn processes(spec: &PlanSpec) -> Result<u32, PlanError> {
     Ok(if spec.hub.is_some() { spec.agents()?.unwrap_or(1) } else { 1 })
 }
 
-/// The agents that run the jobs, if there are any.
 fn agents(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<PlannedAgents>, PlanError> {
     let Some((hub, agents)) = spec.hub.as_deref().zip(spec.agents()?) else { return Ok(None) };
     // The null engine is temporary, but each process has one.
@@ -144,7 +137,6 @@ fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
     }
 }
 
-/// Whether the database's own report of each test is kept.
 fn native_report(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<bool>, PlanError> {
     if spec.oracle_awr == Some(true) && kind.native_report().is_none_or(|r| r.flag != AWR_FLAG) {
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
@@ -170,7 +162,6 @@ fn idle_times(spec: &PlanSpec, scans: bool) -> Result<Vec<f64>, PlanError> {
     Ok(idle_s)
 }
 
-/// Whether hardware events are to be counted.
 fn counts_perf_events(spec: &PlanSpec) -> Result<Option<bool>, PlanError> {
     match spec.perf_events.unwrap_or(false).then(perf_events) {
         Some(Err(why)) => value(format!("--perf-events: {why}")),
@@ -178,8 +169,7 @@ fn counts_perf_events(spec: &PlanSpec) -> Result<Option<bool>, PlanError> {
     }
 }
 
-/// A seed of this run alone. With the same order in every run, what happens at the same time in every run would look like a
-/// difference.
+/// A seed of this run alone: with one order of windows in all runs, what happens at the same time in each would look like a difference.
 pub(super) fn drawn_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32)

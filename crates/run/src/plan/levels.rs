@@ -6,7 +6,7 @@ use loadline_model::variant::{Links, Paired};
 
 use super::features::drawn_seed;
 use super::variants::windows_at_jobs;
-use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, time_with_unit, value, workloads_of};
+use super::{DEFAULT_TARGET, PlanError, PlanSpec, one_plan, time_with_unit, value};
 
 /// Default number of pairs: two more than the least with an interval.
 const DEFAULT_PAIRS: u32 = 8;
@@ -40,16 +40,6 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     let jobs = spec.jobs.clone().or(Some(JobsSpec::One(1)));
     let mut plan = one_plan(&PlanSpec { jobs, ..spec.clone() })?;
     windows_at_jobs(&plan)?;
-    let known = workloads_of(&plan)?;
-    for w in &plan.workloads {
-        let found = known.find(&w.code)?;
-        if !found.make(&found.params(&w.parameters)?).writes() {
-            return value(format!(
-                "{} writes nothing, so no commit of it waits for a replica: name one that writes",
-                w.code
-            ));
-        }
-    }
     let needed = levels.iter().map(|level| level.replicas).max().unwrap_or(1);
     let replicas = needed.max(standbys.len() as u32).max(1);
     let at_once = levels.iter().any(|level| level.at_once);
@@ -71,16 +61,16 @@ fn levels_of(kind: &dyn TargetKind, url: &str) -> Result<Vec<Level>, PlanError> 
     if let Some(why) = &kind.no_levels {
         return value(format!("no levels with '{}': {why}", redact(url)));
     }
-    let with: Vec<String> = TARGETS
-        .iter()
-        .filter(|k| !k.levels().is_empty() && k.level_settings().is_empty())
-        .map(|k| format!("{}:", k.scheme()))
-        .collect();
     value(format!(
         "{} has no replicas whose level and distance loadline can change: give --target {}",
         redact(url),
-        with.join(" or ")
+        kinds(|kind| !kind.levels().is_empty() && kind.level_settings().is_empty())
     ))
+}
+
+/// The kinds of targets of which `is` holds, as their URLs begin.
+fn kinds(is: impl Fn(&dyn TargetKind) -> bool) -> String {
+    TARGETS.iter().filter(|kind| is(**kind)).map(|kind| format!("{}:", kind.scheme())).collect::<Vec<_>>().join(" or ")
 }
 
 /// The user's own standbys `given`, without passwords, if they fit the target and the levels; empty if loadline makes them.
@@ -100,11 +90,9 @@ fn standbys(
         };
     };
     if kind.level_settings().is_empty() {
-        let with: Vec<String> =
-            TARGETS.iter().filter(|k| !k.level_settings().is_empty()).map(|k| format!("{}:", k.scheme())).collect();
         return value(format!(
             "--standby {first} does not apply to {shown}, whose replicas loadline makes: it is for servers of yours ({})",
-            with.join(", ")
+            kinds(|kind| !kind.level_settings().is_empty())
         ));
     }
     for (n, standby) in given.iter().enumerate() {
@@ -167,35 +155,4 @@ fn delays(given: Option<&[TimeSpec]>) -> Result<Vec<f64>, PlanError> {
         return value("delay = [] names nothing to measure: 0 is a link without delay".to_owned());
     }
     Ok(delays)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::planned;
-
-    #[test]
-    fn levels_are_in_the_targets_order_and_delays_rise() {
-        let of = |more: &str| {
-            let delays = "delay = ['1ms', '0', '0ms']";
-            planned(&format!("target = 'postgres-temp:'\nworkload = ['LGWR-LAT1']\n{delays}\n{more}"))
-        };
-        let replicas = |plan: &Plan| plan.levels().unwrap().1.replicas;
-        let plan = of("levels = ['on', 'LOCAL', 'ON']");
-        let paired = plan.levels().unwrap().0;
-        assert_eq!(paired.levels_and_delays(), (vec!["local", "on"], vec![0.0, 1.0]));
-        assert_eq!((replicas(&plan), paired.pairs, paired.variants.len()), (1, DEFAULT_PAIRS, 5));
-        let default = of("");
-        assert!(default.levels().unwrap().0.levels_and_delays().0.len() > 2 && replicas(&default) == 1, "{default:?}");
-        assert_eq!(replicas(&of("levels = ['on:any-1']")), 2);
-    }
-
-    #[test]
-    fn standbys_of_the_users_have_no_distance_of_loadlines() {
-        let own = "target = 'postgres://a:secret@h/d'\nstandby = ['postgres://a:secret@i/d']\nlevels = ['on', 'LOCAL']";
-        let plan = planned(&format!("workload = ['LGWR-LAT1']\n{own}"));
-        let (paired, links) = plan.levels().unwrap();
-        assert_eq!((links.standbys.as_slice(), links.replicas), (&["postgres://a@i/d".to_owned()][..], 1));
-        assert_eq!(paired.levels_and_delays().1, [0.0]);
-    }
 }

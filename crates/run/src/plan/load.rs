@@ -1,11 +1,10 @@
 //! How the jobs of a plan make load: rate, think time, new sessions, populations.
 
 use loadline_database::{TargetKind, redact};
-use loadline_model::capability::Driver;
 use loadline_model::load::RateObjective;
-use loadline_model::plan::{Jobs, PlannedWorkload, PopulationSpec, RateSpec, TimeSpec};
-use loadline_model::{JobLoad, Keys, Population};
-use loadline_workload::{Instrument, Sweep, Workloads};
+use loadline_model::plan::{PlannedWorkload, PopulationSpec, RateSpec, TimeSpec};
+use loadline_model::{JobLoad, Population};
+use loadline_workload::Workloads;
 
 use super::{MAX_JOBS, PlanError, PlanSpec, time_with_unit, value};
 
@@ -18,51 +17,14 @@ pub(super) fn load(
     kind: &dyn TargetKind,
     url: &str,
 ) -> Result<JobLoad, PlanError> {
-    let load = JobLoad {
+    Ok(JobLoad {
         rate_tps: rate(spec, known, workloads)?,
         objective: objective(spec)?,
         think_s: spec.think.as_ref().map(|t| think("think", t)).transpose()?,
         reconnect_every: reconnect(spec, kind, url)?,
-        keys: keys(spec, known, workloads)?,
-        populations: populations(spec, known, workloads)?,
-    };
-    for (flag, given) in [
-        ("--rate auto", load.objective.is_some()),
-        ("--think", load.think_s.is_some()),
-        ("--reconnect-every", load.reconnect_every.is_some()),
-        ("[[populations]]", load.is_mixed()),
-    ] {
-        if given {
-            jobs_of_loadline(flag, known, workloads)?;
-        }
-    }
-    Ok(load)
-}
-
-/// The job counts of `populations`: their sum.
-pub(super) fn jobs_of(populations: &[Population]) -> Option<Jobs> {
-    (!populations.is_empty()).then(|| Jobs::List(vec![populations.iter().map(|p| p.jobs).sum()]))
-}
-
-/// Refuses `flag` for workloads whose jobs are not those of the client driver's loop.
-fn jobs_of_loadline(flag: &str, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
-    for w in workloads {
-        let found = known.find(&w.code)?;
-        if w.driver == Driver::Database {
-            return value(format!(
-                "{flag} needs the client driver, but {} would run with the database driver, whose loop is inside the database: \
-                 add --driver client",
-                w.code
-            ));
-        }
-        if found.scan.is_some() || found.visible.is_some() {
-            return value(format!(
-                "{flag} does not apply to {}, whose transactions have times of their own: leave out one of the two",
-                w.code
-            ));
-        }
-    }
-    Ok(())
+        keys: spec.keys,
+        populations: populations(spec.populations.as_deref())?,
+    })
 }
 
 fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<Option<f64>, PlanError> {
@@ -75,12 +37,6 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
         }
     };
     tps.map_or(Ok(()), |tps| check_rate("rate", tps))?;
-    if let Some(w) = workloads.iter().find(|w| w.driver == Driver::Database) {
-        return value(format!(
-            "a rate needs the client driver, but {} would run with the database driver: add --driver client",
-            w.code
-        ));
-    }
     let own = |w: &PlannedWorkload| Some(known.find(&w.code).ok()?.visible.as_ref()?.rate.clone());
     if let (Some(name), true) = (workloads.first().and_then(own), workloads.iter().all(|w| own(w).is_some())) {
         let code = workloads.first().map_or("", |w| w.code.as_str());
@@ -92,7 +48,6 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
     Ok(tps)
 }
 
-/// Objective of the rate that is to be found.
 fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
     let all = [(0, "latency", &spec.latency), (95, "p95", &spec.p95), (99, "p99", &spec.p99)];
     let given: Vec<_> = all.into_iter().filter_map(|(pct, name, time)| Some((pct, name, time.as_ref()?))).collect();
@@ -127,40 +82,13 @@ fn reconnect(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option
     }
 }
 
-/// Refuses keys for workloads that draw none, or whose proofs need that all are drawn alike.
-fn keys(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Result<Option<Keys>, PlanError> {
-    for w in workloads.iter().filter(|_| spec.keys.is_some()) {
-        let found = known.find(&w.code)?;
-        let drawn = found.make(&found.params(&w.parameters)?.with_keys(spec.keys)).draws_skewed();
-        let why = match found.instruments.iter().any(|of| *of != Instrument::CacheHit) {
-            true => "whose figures of the storage hold for keys that are all drawn alike",
-            false if !drawn => "which draws no keys of rows that jobs share",
-            false => continue,
-        };
-        return value(format!(
-            "--keys does not apply to {}, {why}: name other workloads, such as --workload TP-LIGHT,SRV-QUERY1",
-            w.code
-        ));
-    }
-    Ok(spec.keys)
-}
-
-fn populations(
-    spec: &PlanSpec,
-    known: &Workloads,
-    workloads: &[PlannedWorkload],
-) -> Result<Vec<Population>, PlanError> {
-    let Some(given) = &spec.populations else { return Ok(Vec::new()) };
+fn populations(given: Option<&[PopulationSpec]>) -> Result<Vec<Population>, PlanError> {
+    let Some(given) = given else { return Ok(Vec::new()) };
     if given.len() < 2 {
         return value(format!(
             "populations: {} given, and a mix has two or more: leave the key out and write jobs, think or rate",
             given.len()
         ));
-    }
-    for w in workloads {
-        if known.find(&w.code)?.sweep != Sweep::Jobs {
-            return value(format!("populations do not apply to {}, which is not a sweep over jobs", w.code));
-        }
     }
     let all = given.iter().enumerate().map(|(n, p)| population(n + 1, p)).collect::<Result<Vec<_>, _>>()?;
     let jobs: u64 = all.iter().map(|p| u64::from(p.jobs)).sum();
@@ -182,28 +110,4 @@ fn population(number: usize, spec: &PopulationSpec) -> Result<Population, PlanEr
     }
     let think_s = spec.think.as_ref().map(|t| think(&format!("population {number}: think"), t)).transpose()?;
     Ok(Population { jobs: spec.jobs, think_s, rate_tps: spec.rate })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::make_plan;
-    use crate::plan::planfile::parse;
-    use crate::testing::planned;
-
-    #[test]
-    fn what_jobs_do_between_transactions_is_planned() {
-        let load_of = |text: &str| planned(&format!("workload = ['LGWR-LAT1']\n{text}")).load;
-        assert_eq!(load_of("think = '10ms'"), JobLoad { think_s: Some(0.01), ..JobLoad::default() });
-        assert!(load_of("think = '10ms'\ntarget = 'postgres://u@h/d'\ndriver = 'client'").thinks());
-        assert_eq!(load_of("reconnect-every = 100").reconnect_every, Some(100));
-        let found = JobLoad { objective: Some(RateObjective { pct: 95, ns: 2_500_000 }), ..JobLoad::default() };
-        assert_eq!(load_of("rate = 'auto'\np95 = '2.5ms'"), found);
-        let keys = |codes: &str| make_plan(&parse(&format!("workload = {codes}\nkeys = 'hot:10%:90%'")).unwrap());
-        let all = "['SRV-QUERY1', 'SRV-QUERY25', 'SRV-MIXED', 'TP-LOOKUP', 'TP-REPORT', 'TP-LIGHT', 'TP-MEDIUM', 'TP-HEAVY', 'TP-MIXED']";
-        assert_eq!(keys(all).unwrap().load.keys, Some(Keys::Hot { keys: 100_000, draws: 900_000 }));
-        for code in ["LGWR-LAT1", "DA-SCAN", "SRV-SCAN", "STO-READ", "DBWR-CKPT"] {
-            assert!(keys(&format!("['{code}']")).unwrap_err().to_string().contains(code), "{code}");
-        }
-    }
 }

@@ -16,7 +16,7 @@ use loadline_model::variant::VariantSpec;
 use loadline_model::{Driver, Keys};
 use serde::{Deserialize, Serialize};
 
-use super::{DEFAULT_DURATION_S, DEFAULT_EQUIVALENCE, DEFAULT_WARMUP_S, PlanError, value};
+use super::{DEFAULT_EQUIVALENCE, PlanError, value};
 
 /// Makes of the table
 ///
@@ -77,12 +77,6 @@ macro_rules! options {
             /// `parameters`, but do not run by themselves.
             #[serde(skip)]
             pub known_workload_file: Option<Vec<String>>,
-            /// The first of `variant` as plan files named it before there could be more than two; `None` once the file is read.
-            #[serde(skip_serializing)]
-            pub arm_a: Option<VariantSpec>,
-            /// The second of them.
-            #[serde(skip_serializing)]
-            pub arm_b: Option<VariantSpec>,
         }
 
         impl PlanSpec {
@@ -101,7 +95,7 @@ macro_rules! options {
             #[must_use]
             pub fn overridden_by(self, other: PlanSpec) -> PlanSpec {
                 let known_workload_file = other.known_workload_file.or(self.known_workload_file);
-                PlanSpec { $($($key: other.$key.or(self.$key),)*)* known_workload_file, arm_a: None, arm_b: None }
+                PlanSpec { $($($key: other.$key.or(self.$key),)*)* known_workload_file }
             }
 
             $($(
@@ -177,13 +171,13 @@ options! {
             /// Job counts, e.g. 1,2,4,8, or auto: rise from 1 until throughput no longer grows [default: that of the plan, else auto]
             jobs: JobsSpec [value_name = "LIST|auto", allow_hyphen_values = true, value_parser = jobs];
             /// Length of the measured window of each test, e.g. 30s or 5m (without a unit: s) [default: that of the plan, else 4s]
-            duration: TimeSpec [value_name = "TIME", allow_hyphen_values = true] = (DEFAULT_DURATION_S, "0.2 s", "24 h");
+            duration: TimeSpec [value_name = "TIME", allow_hyphen_values = true] = (4.0, "0.2 s", "24 h");
             /// Time under load before the window starts, e.g. 500ms or 10s (without a unit: s), or auto: until throughput is steady,
             /// 7 s or more [default: that of the plan, else 1s]
-            warmup: TimeSpec [value_name = "TIME|auto", allow_hyphen_values = true] = (DEFAULT_WARMUP_S, "0.2 s", "1 h");
+            warmup: TimeSpec [value_name = "TIME|auto", allow_hyphen_values = true] = (1.0, "0.2 s", "1 h");
             /// With --warmup auto, the longest warm-up; a test that is not steady by then is marked [default: that of the plan, else 60s]
             max_warmup: TimeSpec [value_name = "TIME", allow_hyphen_values = true, help_heading = LOAD]
-                = (DEFAULT_MAX_WARMUP_S, "0.2 s", "1 h");
+                = (60.0, "0.2 s", "1 h");
             /// Number of times that everything is measured, interleaved; from 2 on, figures have confidence intervals [default: that
             /// of the plan, else 1]
             repeat: u32 [value_name = "N", allow_hyphen_values = true, value_parser = whole::<u32>] = (1, "1", "1000");
@@ -235,7 +229,7 @@ options! {
             /// Most time to wait for a quiet machine and for second tries of tests that others disturbed, as a share of the time of the
             /// plan; 0: none (see docs/truth.md)
             /// [default: that of the plan, else 30%]
-            patience: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = PROOF] = (DEFAULT_PATIENCE, "0", "300%");
+            patience: ShareSpec [value_name = "SHARE", allow_hyphen_values = true, help_heading = PROOF] = (0.3, "0", "300%");
             /// Do not probe the storage, and do not measure the limit of each test (saves up to 4 s a run, and 0.4 to 4 s a
             /// test)
             probe: bool [long = "no-probe", num_args = 0, default_missing_value = "false", help_heading = PROOF];
@@ -316,10 +310,6 @@ options! {
     }
 }
 
-/// Default time for waits and second tries, as a share of the time of the plan.
-const DEFAULT_PATIENCE: f64 = 0.3;
-/// Default of the longest warm-up of `auto`: throughput that settles within half a minute is found steady.
-const DEFAULT_MAX_WARMUP_S: f64 = 60.0;
 /// A value as a user writes it, of an option that has a range.
 pub trait Ranged: Display {
     type Value: PartialOrd;

@@ -1,10 +1,11 @@
-//! Options that make no sense together: `refusals.toml`, with one sentence for each of its rows.
+//! Options that make no sense together, or with a workload: `refusals.toml`, with one sentence for each of its rows.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use loadline_model::Driver;
-use loadline_model::plan::{JobsSpec, RateSpec};
+use loadline_model::plan::{JobsSpec, PlannedWorkload, RateSpec};
+use loadline_model::{Capability, Driver};
+use loadline_workload::{Instrument, Program, Sweep, Workload, Workloads};
 use serde::Deserialize;
 
 use super::{PlanError, PlanSpec, is_auto, levels, value, variants};
@@ -31,6 +32,26 @@ const MODES: [Mode; 15] = [
     ("pairs", "windows compared in pairs, of two arms or of levels", |s| levels::are_in(s) || variants::are_in(s)),
 ];
 
+/// A property of a planned workload: its key in `refusals.toml`, and whether the workload has it.
+type Trait = (&'static str, fn(&PlanSpec, &PlannedWorkload, &Workload) -> bool);
+
+/// Properties of workloads with which options do not go.
+const TRAITS: [Trait; 9] = [
+    ("database-driver", |_, w, _| w.driver == Driver::Database),
+    ("scan", |_, _, of| of.scan.is_some()),
+    ("own-times", |_, _, of| of.scan.is_some() || of.visible.is_some()),
+    ("no-sweep-over-jobs", |_, _, of| of.sweep != Sweep::Jobs),
+    ("storage-figures", |_, _, of| of.instruments.iter().any(|of| *of != Instrument::CacheHit)),
+    ("no-shared-keys", |spec, w, of| !program(spec, w, of).draws_skewed()),
+    ("no-writes", |spec, w, of| !program(spec, w, of).writes()),
+    ("reading-scripts", |_, _, of| of.scripts.as_ref().is_some_and(|scripts| !scripts.allow_writes)),
+    ("session-settings", |_, _, of| {
+        let sets = |need: &Capability| matches!(need, Capability::CommitNowait | Capability::ParallelQuery);
+        of.needs.iter().any(sets) || of.has(Instrument::Device)
+    }),
+];
+
+/// A row; its first that applies is said.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Refusal {
@@ -39,22 +60,49 @@ struct Refusal {
     why: String,
 }
 
+/// The rows: `refusal` of other options, and `workload`.
 static REFUSALS: LazyLock<BTreeMap<String, Vec<Refusal>>> =
     LazyLock::new(|| toml::from_str(include_str!("refusals.toml")).unwrap_or_default());
 
 /// Refuses an option of `spec` that makes no sense in it.
 pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
-    for Refusal { options, with, why } in REFUSALS.values().flatten() {
-        let made = MODES.iter().find(|(key, _, holds)| key == with && holds(spec));
-        if let Some((_, mode, _)) = made
-            && let Some(option) = options.iter().find(|option| is_given(spec, option))
+    refuse(spec, "refusal", |with| {
+        let (_, mode, _) = MODES.iter().find(|(key, _, holds)| *key == with && holds(spec))?;
+        Some(format!("{mode}:"))
+    })
+}
+
+/// Refuses an option of `spec` that makes no sense with one of its planned `workloads`.
+pub(super) fn check_workloads(
+    spec: &PlanSpec,
+    known: &Workloads,
+    workloads: &[PlannedWorkload],
+) -> Result<(), PlanError> {
+    refuse(spec, "workload", |with| {
+        let (_, holds) = TRAITS.iter().find(|(key, _)| *key == with)?;
+        let found = workloads.iter().find(|w| known.find(&w.code).is_ok_and(|of| holds(spec, w, &of)))?;
+        Some(format!("{},", found.code))
+    })
+}
+
+/// Refuses an option that a row of `table` names, if `what` says to what it does not apply.
+fn refuse(spec: &PlanSpec, table: &str, what: impl Fn(&str) -> Option<String>) -> Result<(), PlanError> {
+    for Refusal { options, with, why } in REFUSALS.get(table).into_iter().flatten() {
+        if let Some(option) = options.iter().find(|option| is_given(spec, option))
+            && let Some(what) = what(with)
         {
             // Some have no flag.
             let dashes = if ["populations", "variant", "facts"].contains(&option.as_str()) { "" } else { "--" };
-            return value(format!("{dashes}{option} does not apply to {mode}: {why}"));
+            return value(format!("{dashes}{option} does not apply to {what} {why}"));
         }
     }
     Ok(())
+}
+
+/// The program of a workload with the keys of `spec`; empty if its parameters are refused.
+fn program(spec: &PlanSpec, planned: &PlannedWorkload, workload: &Workload) -> Program {
+    let params = workload.params(&planned.parameters);
+    params.map(|params| workload.make(&params.with_keys(spec.keys))).unwrap_or_default()
 }
 
 /// Whether `spec` has an option that a row names.
@@ -79,8 +127,15 @@ mod tests {
     fn every_row_names_options_and_a_mode_that_there_are() {
         let keys = PlanSpec::keys();
         assert!(!REFUSALS.is_empty(), "refusals.toml cannot be read");
-        for Refusal { options, with, .. } in REFUSALS.values().flatten() {
-            assert!(MODES.iter().any(|(key, ..)| key == with), "{with}");
+        for (table, Refusal { options, with, .. }) in
+            REFUSALS.iter().flat_map(|(t, rows)| rows.iter().map(move |r| (t, r)))
+        {
+            let is_known = match table.as_str() {
+                "refusal" => MODES.iter().any(|(key, ..)| key == with),
+                "workload" => TRAITS.iter().any(|(key, _)| key == with),
+                _ => false,
+            };
+            assert!(is_known, "{table}: {with}");
             for option in options {
                 let key = option.split(' ').next().unwrap_or_default();
                 assert!(keys.iter().any(|known| known == key), "{option}");

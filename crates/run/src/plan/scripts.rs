@@ -1,7 +1,5 @@
 //! pgbench scripts of a plan: one workload, whose file is made of them, so that a run keeps their texts.
 
-use std::fmt::Write as _;
-
 use loadline_model::plan::WorkloadFile;
 use loadline_workload::script::{BUILTINS, MAX_WEIGHT, builtin, is_name};
 
@@ -12,7 +10,6 @@ pub const BUILTIN: &str = "builtin:";
 /// Longest part of a script's name in a workload's code.
 const MAX_NAME: usize = 12;
 
-/// A script as the user named it.
 struct Named {
     name: String,
     weight: i64,
@@ -82,27 +79,17 @@ fn text(scripts: &[Named], defined: &[(&str, &str)], allow_writes: bool, evidenc
         .map(|s| if scripts.len() == 1 { s.name.clone() } else { format!("{} (weight {})", s.name, s.weight) })
         .collect();
     let may = if allow_writes { "may write" } else { "only reads" };
-    let mut out = format!(
-        "code = {}\nsummary = {}\nallow-writes = {allow_writes}\n",
-        quoted(&code(scripts)),
-        quoted(&format!("pgbench scripts: {}; {may}", names.join(", ")))
-    );
-    // Writing into a string cannot fail.
-    if let Some(query) = evidence {
-        let _ = writeln!(out, "[evidence]\nquery = {}\ncounts = \"by the evidence query\"", quoted(query));
-    }
-    for (name, text) in defined {
-        let _ = writeln!(out, "[[define]]\nname = {}\nvalue = {}", quoted(name), quoted(text));
-    }
-    for Named { name, weight, text, builtin } in scripts {
-        let _ = writeln!(
-            out,
-            "[[script]]\nname = {}\nweight = {weight}\nbuiltin = {builtin}\ntext = {}",
-            quoted(name),
-            quoted(text)
-        );
-    }
-    out
+    let summary = quoted(&format!("pgbench scripts: {}; {may}", names.join(", ")));
+    let head = format!("code = {}\nsummary = {summary}\nallow-writes = {allow_writes}\n", quoted(&code(scripts)));
+    let evidence = evidence.map(quoted);
+    let evidence = evidence.map(|of| format!("[evidence]\nquery = {of}\ncounts = \"by the evidence query\"\n"));
+    let defined = defined.iter().map(|(name, text)| [name, text].map(|of| quoted(of)));
+    let defined = defined.map(|[name, text]| format!("[[define]]\nname = {name}\nvalue = {text}\n"));
+    let scripts = scripts.iter().map(|Named { name, weight, text, builtin }| {
+        let [name, text] = [name, text].map(|of| quoted(of));
+        format!("[[script]]\nname = {name}\nweight = {weight}\nbuiltin = {builtin}\ntext = {text}\n")
+    });
+    std::iter::once(head).chain(evidence).chain(defined).chain(scripts).collect()
 }
 
 /// `PGBENCH-ORDERS` for the script orders.sql alone, `PGBENCH` for several.

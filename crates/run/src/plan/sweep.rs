@@ -10,8 +10,7 @@ pub const GROWTH: f64 = 0.05;
 /// flush are often no faster than one.
 pub const FLAT_STEPS: usize = 2;
 
-/// Next job count of an automatic sweep; `None` at its end. `done`: job count and throughput of earlier tests, in
-/// order. Starts at 1 and doubles up to `max`.
+/// Next job count of an automatic sweep, from 1 doubled up to `max`; `None` at its end. `done`: job counts and throughput so far.
 pub fn next_jobs(done: &[(u32, f64)], max: u32) -> Option<u32> {
     let Some((last, _)) = done.last() else { return Some(1) };
     let (mut best, mut flat) = (0.0_f64, 0);
@@ -47,7 +46,6 @@ pub struct SweepPoints {
 }
 
 impl SweepPoints {
-    /// Points of a planned workload, one of those `known`.
     pub fn new(known: &Workloads, workload: &PlannedWorkload) -> SweepPoints {
         let none = SweepPoints { parameter: None, over_jobs: true };
         let Ok(found) = known.find(&workload.code) else { return none };

@@ -1,28 +1,25 @@
 //! The variants of `loadline ab`: each is a plan of its own, made from the common specification and what the variant changes.
 
-mod labels;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use loadline_analyze::paired::verdict::declare;
 use loadline_analyze::variants::ERROR;
 use loadline_database::{kind_of, redact};
+use loadline_model::Driver;
 use loadline_model::plan::{Jobs, JobsSpec, Plan, PlannedWorkload, SkippedWorkload};
 use loadline_model::variant::{Letter, Paired, Variant, VariantSpec};
-use loadline_model::{Capability, Driver};
-use loadline_workload::Instrument;
 
-use self::labels::labels;
 use super::features::drawn_seed;
 use super::sweep::SweepPoints;
-use super::{PlanError, PlanSpec, one_plan, value, workloads_of};
-
-pub(crate) use self::labels::ARM_VARIABLE;
+use super::{DEFAULT_TARGET, PlanError, PlanSpec, add_parameters, one_plan, value, workloads_of};
 
 /// Default number of pairs: one stalled window does not spoil their interval.
 pub const DEFAULT_PAIRS: u32 = 16;
-/// Default of the most pairs, with a precision.
 pub const DEFAULT_MOST_PAIRS: u32 = 200;
+/// The variable that tells a command of the user's which arm it brings about.
+pub(crate) const ARM_VARIABLE: &str = "LOADLINE_ARM";
+/// Most characters of a command in the name of an arm.
+const MOST_OF_COMMAND: usize = 48;
 
 pub(super) fn are_in(spec: &PlanSpec) -> bool {
     let PlanSpec { variant, via, pairs, precision, equivalence, .. } = spec;
@@ -68,11 +65,6 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
         }
     }
     let precision = spec.precision()?;
-    if scans && precision.is_some() {
-        return value(
-            "--precision does not apply to scans, which are compared by their curves: leave it out".to_owned(),
-        );
-    }
     let default = if precision.is_some() { DEFAULT_MOST_PAIRS } else { DEFAULT_PAIRS };
     let pairs = spec.pairs()?.unwrap_or(if scans { 1 } else { default });
     if scans && pairs > 1 {
@@ -130,7 +122,7 @@ fn vias(spec: &PlanSpec, plan: &Plan, arms: usize) -> Result<Vec<Option<String>>
     Ok(std::iter::once(None).chain(shown).take(arms).collect())
 }
 
-/// Refuses a proxy of another kind than the target of `plan`, and workloads whose sessions need settings that a pooler would lose.
+/// Refuses a proxy of another kind than the target of `plan`.
 fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
     let (kind, proxy) = (kind_of(&plan.target)?, kind_of(via)?);
     proxy.check_url(via)?;
@@ -148,18 +140,6 @@ fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
     }
     if redact(via) == plan.target {
         return value(format!("--via {} is the target itself: give the URL of the proxy or pooler", plan.target));
-    }
-    let known = workloads_of(plan)?;
-    for workload in plan.workloads.iter().filter_map(|w| known.find(&w.code).ok()) {
-        let needs = [Capability::CommitNowait, Capability::ParallelQuery].iter().any(|n| workload.needs.contains(n));
-        let reads = workload.scripts.as_ref().is_some_and(|scripts| !scripts.allow_writes);
-        if needs || reads || workload.has(Instrument::Device) {
-            return value(format!(
-                "{} sets what its sessions may do, and a pooler does not keep that: name other workloads{}",
-                workload.code,
-                if reads { ", or --allow-writes" } else { "" }
-            ));
-        }
     }
     Ok(())
 }
@@ -274,10 +254,7 @@ fn spec_of(base: &PlanSpec, arm: &VariantSpec) -> PlanSpec {
         spec.setting.get_or_insert_default().extend(arm.setting.clone());
     }
     for (code, of) in &arm.parameters {
-        let all = spec.parameters.get_or_insert_default();
-        // Codes are compared without case.
-        let known = all.keys().find(|known| known.eq_ignore_ascii_case(code)).cloned();
-        all.entry(known.unwrap_or_else(|| code.clone())).or_default().extend(of.clone());
+        add_parameters(spec.parameters.get_or_insert_default(), code, of.clone());
     }
     spec
 }
@@ -295,67 +272,75 @@ pub(crate) fn same_kind(plan: &Plan, [a, b]: [&Variant; 2]) -> bool {
     a == b
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::make_plan;
-
-    pub(super) fn spec(a: VariantSpec, b: VariantSpec) -> PlanSpec {
-        let (target, workload) = (Some("postgres-temp:".to_owned()), Some(vec!["LGWR-LAT25".to_owned()]));
-        PlanSpec { target, workload, variant: Some(vec![a, b]), ..PlanSpec::default() }
+/// Distinction of the variants, in words; an error if one is the same as another.
+fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> Result<Vec<String>, PlanError> {
+    let target = |n: usize| redact(specs[n].target.as_deref().unwrap_or(DEFAULT_TARGET));
+    let none = BTreeMap::new();
+    let settings: Vec<_> = specs.iter().map(|spec| spec.setting.as_ref().unwrap_or(&none)).collect();
+    let switch = |n: usize| arms[n].switch.as_deref();
+    let reads = |n: usize| switch(n).is_some_and(|text| text.contains(ARM_VARIABLE));
+    let is_same: [&dyn Fn(usize, usize) -> bool; 6] = [
+        &|m, n| target(m) == target(n),
+        &|m, n| settings[m] == settings[n],
+        &|m, n| specs[m].driver == specs[n].driver,
+        &|m, n| specs[m].parameters == specs[n].parameters,
+        &|m, n| switch(m) == switch(n) && !reads(n),
+        &|m, n| vias[m] == vias[n],
+    ];
+    let all = 0..specs.len();
+    for (m, n) in all.clone().flat_map(|n| (0..n).map(move |m| (m, n))) {
+        if is_same.iter().all(|is_same| is_same(m, n)) {
+            return value(format!(
+                "arms {} and {} are the same: let them differ in --setting-a and --setting-b, --target-…, --driver-…, --parameter-…, --via or \
+                 --switch-… (one command for both must have {ARM_VARIABLE} in its text, which is A or B)",
+                Letter::nth(m),
+                Letter::nth(n)
+            ));
+        }
     }
+    let [targets, _, drivers, parameters, switches, ways] = is_same.map(|is_same| all.clone().any(|n| !is_same(0, n)));
+    let names = differing(settings.iter().copied());
+    let label = |(n, arm): (usize, &VariantSpec)| {
+        let letter = Letter::nth(n);
+        let mut named: Vec<String> = targets.then(|| target(n)).into_iter().collect();
+        named.extend(names.iter().map(|name| match settings[n].get(*name) {
+            Some(value) => format!("{name}={value}"),
+            None => format!("{name} as it is"),
+        }));
+        if drivers {
+            named.push(specs[n].driver.map_or_else(|| "preferred driver".to_owned(), |d| format!("{d} driver")));
+        }
+        if parameters {
+            let all =
+                arm.parameters.iter().flat_map(|(code, of)| of.iter().map(move |(k, v)| format!("{code}.{k}={v}")));
+            let given = all.collect::<Vec<_>>().join(", ");
+            named.push(if given.is_empty() { "parameters as they are".to_owned() } else { given });
+        }
+        if let Some(text) = switch(n)
+            && switches
+        {
+            let is_shared = all.clone().any(|other| other != n && switch(other) == switch(n));
+            let with = if is_shared { format!(" ({ARM_VARIABLE}={letter})") } else { String::new() };
+            named.push(shortened(text) + &with);
+        }
+        if ways {
+            named.push(vias[n].as_ref().map_or_else(|| "direct".to_owned(), |via| format!("through {via}")));
+        }
+        let given = arm.label.as_deref().map(str::trim);
+        if given.is_some_and(|label| label.is_empty() || label.chars().any(char::is_control)) {
+            return value(format!("the label of arm {letter} must have a character, and no line break"));
+        }
+        Ok(format!("{letter}: {}", given.map_or_else(|| named.join(", "), str::to_owned)))
+    };
+    arms.iter().enumerate().map(label).collect()
+}
 
-    pub(super) fn variants(spec: &PlanSpec) -> Vec<Variant> {
-        make_plan(spec).unwrap().paired.unwrap().variants
+/// The beginning of a command, on one line.
+fn shortened(command: &str) -> String {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    let line = words.join(" ");
+    if line.chars().count() <= MOST_OF_COMMAND {
+        return line;
     }
-
-    pub(super) fn set(name: &str, value: &str) -> VariantSpec {
-        VariantSpec { setting: [(name.to_owned(), value.to_owned())].into(), ..VariantSpec::default() }
-    }
-
-    #[test]
-    fn both_arms_run_a_workload_in_one_place_unless_told() {
-        let drivers = |a: &str, b: &str, code: &str, given: Option<Driver>| {
-            let [a, b] = [a, b].map(|url| VariantSpec { target: Some(url.to_owned()), ..VariantSpec::default() });
-            let b = VariantSpec { driver: given, ..b };
-            let spec = PlanSpec { workload: Some(vec![code.to_owned()]), ..spec(a, b) };
-            variants(&spec).iter().map(|variant| variant.workloads[0].driver).collect::<Vec<_>>()
-        };
-        let (database, client) = (Driver::Database, Driver::Client);
-        let [postgres, mariadb] = ["postgres-temp:", "mariadb-temp:"];
-        assert_eq!(drivers(postgres, mariadb, "LGWR-LAT1", None), [client; 2], "MariaDB cannot in its procedures");
-        assert_eq!(drivers(mariadb, postgres, "TP-LIGHT", None), [client; 2]);
-        assert_eq!(drivers(postgres, mariadb, "PLS-ADD", None), [database; 2]);
-        assert_eq!(drivers(postgres, mariadb, "LGWR-LAT1", Some(client)), [database, client], "on purpose");
-        assert_eq!(drivers(postgres, "sqlite:", "LGWR-LAT1", None), [database, client], "neither has a client");
-    }
-
-    #[test]
-    fn what_is_common_holds_for_both_arms_and_is_no_difference() {
-        let common = Some(BTreeMap::from([("work_mem".to_owned(), "8MB".to_owned())]));
-        let plan = make_plan(&PlanSpec { setting: common, ..spec(set("a.x", "1"), set("a.x", "2")) }).unwrap();
-        let arms = plan.paired.as_ref().unwrap();
-        assert!(arms.variants.iter().all(|arm| arm.settings["work_mem"] == "8MB"));
-        assert_eq!((&plan.settings, plan.jobs_over(1)), (&arms.variants[0].settings, Some(vec![1])));
-        assert_eq!((arms.pairs, arms.looks.as_slice()), (DEFAULT_PAIRS, &[DEFAULT_PAIRS as usize][..]));
-        assert!(arms.variants[0].label == "A: a.x=1" && same_kind(&plan, [&arms.variants[0], &arms.variants[1]]));
-        let part = |jobs, rate| loadline_model::plan::PopulationSpec { jobs, rate, think: None };
-        let mixed = PlanSpec {
-            populations: Some(vec![part(2, None), part(1, Some(5.0))]),
-            driver: Some(Driver::Client),
-            ..spec(set("x", "1"), set("x", "2"))
-        };
-        assert_eq!(make_plan(&mixed).unwrap().jobs_over(1), Some(vec![3]));
-        let precision = Some(loadline_model::plan::ShareSpec::Share(0.02));
-        let precise = make_plan(&PlanSpec { precision, ..spec(set("x", "1"), set("x", "2")) }).unwrap();
-        let arms = precise.paired.unwrap();
-        assert!(arms.looks.len() > 1 && arms.looks.last() == Some(&(DEFAULT_MOST_PAIRS as usize)), "{:?}", arms.looks);
-    }
-
-    #[test]
-    fn a_scan_is_measured_once_in_each() {
-        let scan = PlanSpec { workload: Some(vec!["LGWR-SIZE".into()]), ..spec(set("x", "1"), set("x", "2")) };
-        let plan = make_plan(&scan).unwrap();
-        assert_eq!((plan.paired.as_ref().unwrap().pairs, plan.jobs_over(1)), (1, Some(vec![1])));
-    }
+    line.chars().take(MOST_OF_COMMAND - 1).chain(['…']).collect()
 }

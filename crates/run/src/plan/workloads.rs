@@ -91,7 +91,16 @@ fn parameters<'a>(
     Ok(parameters)
 }
 
-/// Why a workload cannot run with a driver.
+/// Adds parameters of the workload `code`, which may be written otherwise in `all`: codes are compared without case.
+pub fn add_parameters(
+    all: &mut BTreeMap<String, BTreeMap<String, i64>>,
+    code: &str,
+    given: impl IntoIterator<Item = (String, i64)>,
+) {
+    let known = all.keys().find(|known| known.eq_ignore_ascii_case(code)).cloned();
+    all.entry(known.unwrap_or_else(|| code.to_owned())).or_default().extend(given);
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     pub reason: String,
@@ -99,8 +108,7 @@ pub struct Refusal {
     pub forceable: bool,
 }
 
-/// Why `workload` cannot run on targets of `kind` with `driver`; `None` if it can. Limits from a server's settings
-/// are checked when it is opened.
+/// Why `workload` cannot run on targets of `kind` with `driver`, whatever the settings of a server; `None` if it can.
 pub fn refusal(workload: &Workload, kind: &dyn TargetKind, driver: Driver) -> Option<Refusal> {
     let at_client = if driver == Driver::Database { workload.only_at_client() } else { None };
     let at_client = at_client.map(|reason| Refusal { reason: reason.to_owned(), forceable: false });
@@ -125,20 +133,14 @@ fn choose_driver(
         let driver_given = asked.is_some();
         Ok(PlannedWorkload { driver_given, driver_reason, forced, ..PlannedWorkload::new(&workload.code, driver) })
     };
-    if workload.scan.is_some() && asked != Some(Driver::Database) {
-        let why = workload.only_at_client().unwrap_or_default().to_owned();
-        return match refusal(Driver::Client) {
-            None => chosen(Driver::Client, why, None),
-            Some(r) if force => chosen(Driver::Client, why, Some(r.reason)),
-            Some(r) => Err(r.reason),
-        };
-    }
     let not_with = |driver, r: &Refusal| format!("not with the {driver} driver: {}", r.reason);
-    if let Some(driver) = asked {
+    let scan_at = (workload.scan.is_some() && asked != Some(Driver::Database)).then_some(Driver::Client);
+    if let Some(driver) = scan_at.or(asked) {
+        let why = scan_at.and(workload.only_at_client()).unwrap_or_default().to_owned();
         return match refusal(driver) {
-            None => chosen(driver, String::new(), None),
-            Some(r) if force && r.forceable => chosen(driver, String::new(), Some(r.reason)),
-            Some(r) => Err(not_with(driver, &r)),
+            None => chosen(driver, why, None),
+            Some(r) if force && (r.forceable || scan_at.is_some()) => chosen(driver, why, Some(r.reason)),
+            Some(r) => Err(if scan_at.is_some() { r.reason } else { not_with(driver, &r) }),
         };
     }
     let mut reasons = Vec::new();
@@ -151,8 +153,7 @@ fn choose_driver(
     Err(reasons.join("; "))
 }
 
-/// Refuses two workloads with a table of the same name. Names are made from code and table, so different codes can
-/// collide.
+/// Refuses two workloads with a table of the same name, which is made from the code and the name in the file.
 fn check_table_names(known: &Workloads, workloads: &[PlannedWorkload]) -> Result<(), PlanError> {
     let mut seen: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for planned in workloads {
@@ -175,10 +176,7 @@ fn workload_files(names: &Option<Vec<String>>) -> Result<Vec<WorkloadFile>, Plan
     names.iter().flatten().map(read).collect()
 }
 
-/// Workload and parameters of an entry of a plan, for a data set of `size_bytes`.
-///
-/// # Errors
-/// If the workload does not exist (any more) or a parameter is invalid.
+/// Workload and parameters of an entry of a plan, for a data set of `size_bytes`, if both are still valid.
 pub fn planned(
     known: &Workloads,
     workload: &PlannedWorkload,
@@ -195,10 +193,7 @@ pub fn planned(
     Ok((found, params))
 }
 
-/// The workloads that `plan` may name.
-///
-/// # Errors
-/// A file of an older plan that this version does not read.
+/// The workloads that `plan` may name; an error if this version does not read a file of an older plan.
 pub fn workloads_of(plan: &Plan) -> Result<Workloads, PlanError> {
     Ok(Workloads::read(&plan.workload_files)?)
 }

@@ -18,7 +18,7 @@ use loadline_store::{RunFolder, rfc3339, run_name};
 use loadline_workload::Workloads;
 
 use super::refused::Refusals;
-use super::side::Side;
+use super::side::{Change, Side};
 use super::tries::Tries;
 use super::variants::{self, VariantsState};
 use super::{Context, Study, StudyError, spread};
@@ -30,7 +30,6 @@ use crate::reference::{Role, probe_options, writable_dir};
 const PROBE_S: [f64; 2] = [1.0, 4.0];
 const PROBE_BYTES: u64 = 128 << 20;
 
-/// Everything before the first test.
 pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result<Context<'a>, StudyError> {
     // Open an existing run folder first: a damaged or running run is refused before the target is touched.
     let resumed = study.resume.as_deref().map(RunFolder::resume).transpose()?;
@@ -41,7 +40,8 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     let machine = loadline_collect::inventory::machine();
     let earlier = resumed.as_ref().map(|(_, run)| &run.manifest);
     let had_ended = earlier.is_some_and(|m| m.state == RunState::Complete);
-    let Sides { side, parked, plan } = Sides::open(study, &known, &machine, earlier, listener)?;
+    let mut plan = study.plan.clone();
+    let (side, parked) = open_sides(study, &mut plan, &known, &machine, earlier, listener)?;
     let (manifest, folder, records, others) = match resumed {
         Some((folder, r)) => {
             r.warnings.iter().for_each(|w| listener.on(Event::Warning(w.clone())));
@@ -60,7 +60,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     let mut context = Context {
         listener,
         requests: study.requests().cloned().collect(),
-        variants: VariantsState::new(&manifest.plan),
+        variants: VariantsState::default(),
         via: None,
         side,
         parked,
@@ -77,9 +77,7 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
         refused: Refusals::default(),
     };
     if let Err(e) = context.make_ready() {
-        if context.variants.is_some() {
-            context.put_back();
-        }
+        context.put_back();
         if study.resume.is_none() {
             context.folder.remove();
         }
@@ -88,49 +86,38 @@ pub(super) fn begin<'a>(study: &Study, listener: &'a mut dyn Listener) -> Result
     Ok(context)
 }
 
-/// Targets of a run, opened, and the plan without what they cannot run.
-struct Sides {
-    side: Side,
-    /// Those of other variants that have one of their own, by the index of the variant.
-    parked: BTreeMap<usize, Side>,
-    plan: Plan,
-}
-
-impl Sides {
-    /// Opens the target, and one for each other variant if some name another, or their settings differ and the target cannot change its
-    /// own: if only some shared it, not all windows would begin alike. `earlier`: the run that is resumed.
-    fn open(
-        study: &Study,
-        known: &Workloads,
-        machine: &Machine,
-        earlier: Option<&Manifest>,
-        listener: &mut dyn Listener,
-    ) -> Result<Sides, StudyError> {
-        spread::check(study)?;
-        listener.on(Event::Step("opening the target".to_owned()));
-        let mut plan = study.plan.clone();
-        let side = Side::open(study, &study.request, &mut plan, machine, earlier.map(|m| &m.target), listener)?;
-        spread::check_open(&plan, known, side.target.facts(), listener)?;
-        let (mut parked, mut plans) = (BTreeMap::new(), vec![plan.clone()]);
-        let can_change = side.target.abilities().settings.is_some();
-        let share = |a: &Variant, b: &Variant| a.target == b.target && (can_change || a.settings == b.settings);
-        let shared = plan.arms().is_none_or(|paired| paired.variants.windows(2).all(|two| share(&two[0], &two[1])));
-        for (n, request) in (1..).zip(&study.others) {
-            let mut own = variants::plan_of(&plan, n);
-            if !shared {
-                let earlier = earlier.and_then(|m| Some(&m.variants.get(n)?.target));
-                parked.insert(n, Side::open(study, request, &mut own, machine, earlier, listener)?);
-            }
-            plans.push(own);
-        }
-        if !parked.is_empty() {
-            variants::keep(&mut plan, plans)?;
-        }
-        if plan.platform.is_empty() {
-            plan.platform = format!("{} {}", side.info.product, side.info.version);
-        }
-        Ok(Sides { side, parked, plan })
+/// Opens the target, and one for each other variant, by its index, if some name another, or their settings differ and the target cannot
+/// change its own: if only some shared it, not all windows would begin alike. Takes from `plan` what they cannot run. `earlier`: the run
+/// that is resumed.
+fn open_sides(
+    study: &Study,
+    plan: &mut Plan,
+    known: &Workloads,
+    machine: &Machine,
+    earlier: Option<&Manifest>,
+    listener: &mut dyn Listener,
+) -> Result<(Side, BTreeMap<usize, Side>), StudyError> {
+    spread::check(study)?;
+    listener.on(Event::Step("opening the target".to_owned()));
+    let side = Side::open(study, &study.request, plan, machine, earlier.map(|m| &m.target), listener)?;
+    spread::check_open(plan, known, side.target.facts(), listener)?;
+    let (mut parked, mut plans) = (BTreeMap::new(), vec![plan.clone()]);
+    let can_change = side.target.abilities().settings.is_some();
+    let share = |a: &Variant, b: &Variant| a.target == b.target && (can_change || a.settings == b.settings);
+    let shared = plan.arms().is_none_or(|paired| paired.variants.windows(2).all(|two| share(&two[0], &two[1])));
+    for (n, request) in (1..).zip(&study.others).filter(|_| !shared) {
+        let mut own = variants::plan_of(plan, n);
+        let earlier = earlier.and_then(|m| Some(&m.variants.get(n)?.target));
+        parked.insert(n, Side::open(study, request, &mut own, machine, earlier, listener)?);
+        plans.push(own);
     }
+    if !parked.is_empty() {
+        variants::keep(plan, plans)?;
+    }
+    if plan.platform.is_empty() {
+        plan.platform = format!("{} {}", side.info.product, side.info.version);
+    }
+    Ok((side, parked))
 }
 
 /// Operations to measure: commits of the log-writer workloads' sizes, single-block reads, bandwidth.
@@ -144,8 +131,7 @@ fn points() -> Vec<Point> {
     all
 }
 
-/// Probes of the devices under log and data, by role, if the plan wants them and the target has any. A directory is probed no longer
-/// than a test takes.
+/// Probes of the devices under log and data, by role, if the plan wants them; none takes longer than a test.
 fn probe_storage(
     study: &Study,
     plan: &Plan,
@@ -185,7 +171,6 @@ fn probe_storage(
     Ok(found)
 }
 
-/// A run of `plan` in a new folder.
 fn new_run(
     study: &Study,
     plan: Plan,
@@ -226,12 +211,16 @@ fn gone_on(
     // What may be given anew.
     manifest.plan.features = plan.features;
     manifest.plan.force = plan.force;
-    manifest.target.notes.extend(side.changes.said());
+    let note = |side: &Side| side.change.as_ref().map(|change| change.text().clone());
+    manifest.target.notes.extend(note(side));
     for (n, found) in manifest.variants.iter_mut().enumerate() {
-        found.target.notes.extend(parked.get(&n).unwrap_or(side).changes.said());
+        found.target.notes.extend(note(parked.get(&n).unwrap_or(side)));
     }
-    let settings = std::iter::once(side).chain(parked.values()).filter_map(|side| side.changes.settings.as_ref());
-    settings.for_each(|w| listener.on(Event::Warning(w.clone())));
+    for side in std::iter::once(side).chain(parked.values()) {
+        if let Some(Change::Settings(text)) = &side.change {
+            listener.on(Event::Warning(text.clone()));
+        }
+    }
     manifest
 }
 

@@ -21,15 +21,14 @@ const INDEX_ENTRY: u64 = 24;
 
 #[derive(Debug, Default)]
 pub(super) struct SpaceCheck {
+    /// Notes on the space that the run takes.
     pub(super) notes: Vec<String>,
     /// Whether to drop the existing data set before loading (`--reload`).
     pub(super) drop_data_set: bool,
 }
 
-/// Refuses an existing data set that differs from the plan's or was changed since, and tables that do not fit. Unknown sizes become a
-/// note. With `--force`, a shortage becomes a note too.
-///
-/// `begins`: whether this is a new run. A resumed run does not drop the data set again.
+/// Refuses an existing data set that differs from the plan's or was changed since, and tables that do not fit: a note with `--force`, or if
+/// sizes are unknown. `begins`: whether this is a new run. A resumed run does not drop the data set again.
 pub(super) fn check(
     target: &dyn Target,
     plan: &Plan,
@@ -54,14 +53,14 @@ pub(super) fn check(
         }
     }
     let data = missing(target, &shared, &existing, drop_data_set);
-    let mut need = Need { what: "the data set needs".to_owned(), data };
     let (own, codes) = workload_tables(target, &works, plan.repeat > 1);
-    if own.all() > 0 {
-        let one = if need.data.all() == 0 { "" } else { "the data set and " };
-        need.what = format!("{one}the tables of {} need", codes.join(", "));
-        need.data = [need.data, own].into_iter().sum();
-    }
-    Ok(SpaceCheck { notes: check_space(target, info, &need, plan.force)?, drop_data_set })
+    let what = match (data.all(), codes.join(", ")) {
+        (_, codes) if codes.is_empty() => "the data set needs".to_owned(),
+        (0, codes) => format!("the tables of {codes} need"),
+        (_, codes) => format!("the data set and the tables of {codes} need"),
+    };
+    let need = [data, own].into_iter().sum();
+    Ok(SpaceCheck { notes: check_space(target, info, &what, need, plan.force)?, drop_data_set })
 }
 
 fn work(known: &Workloads, plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
@@ -152,23 +151,23 @@ fn workload_tables<'a>(target: &dyn Target, works: &'a [Work], all: bool) -> (Si
     most.unwrap_or_default()
 }
 
-#[derive(Debug, Default)]
-struct Need {
-    /// Subject that needs it, with the verb: `the data set needs`.
-    what: String,
-    data: Size,
-}
-
 fn free_in(storage: &Storage) -> Option<FreeSpace> {
     Some(FreeSpace { place: storage.path.clone(), bytes: storage.free_bytes?, may_grow: None })
 }
 
-fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool) -> Result<Vec<String>, StudyError> {
-    if need.data.all() == 0 {
+/// Notes on what tables of the size `need` take, which are `what`, with the verb: `the data set needs`.
+fn check_space(
+    target: &dyn Target,
+    info: &TargetInfo,
+    what: &str,
+    need: Size,
+    force: bool,
+) -> Result<Vec<String>, StudyError> {
+    if need.all() == 0 {
         return Ok(Vec::new());
     }
     let size = |n: u64| bytes(n as f64);
-    let log = target.log_space(need.data.data, need.data.indexes)?;
+    let log = target.log_space(need.data, need.indexes)?;
     let of_data = info.storage.get("data").and_then(|storage| Some((storage, free_in(storage)?)));
     let (data_place, apart) = match of_data {
         Some((data, free)) => {
@@ -182,11 +181,10 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
         None => (target.free_space()?, None),
     };
     let text = format!(
-        "{} about {} (data {}, indexes {}, log {})",
-        need.what,
-        size(need.data.all().saturating_add(log.bytes)),
-        size(need.data.data),
-        size(need.data.indexes),
+        "{what} about {} (data {}, indexes {}, log {})",
+        size(need.all().saturating_add(log.bytes)),
+        size(need.data),
+        size(need.indexes),
         size(log.bytes)
     );
     let mut notes: Vec<String> = log.unknown.iter().cloned().collect();
@@ -195,7 +193,7 @@ fn check_space(target: &dyn Target, info: &TargetInfo, need: &Need, force: bool)
         return Ok(notes);
     };
     let with_data = if apart.is_some() { 0 } else { log.bytes };
-    let mut places = vec![(need.data.all().saturating_add(with_data), data)];
+    let mut places = vec![(need.all().saturating_add(with_data), data)];
     places.extend(apart.map(|l| (log.bytes, l)));
     let several = places.len() > 1;
     for (needed, place) in places.into_iter().filter(|(needed, place)| *needed > place.bytes) {

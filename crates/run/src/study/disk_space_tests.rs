@@ -65,19 +65,16 @@ fn workload_tables_count_the_largest_or_all() {
 #[test]
 fn the_log_is_compared_with_its_own_filesystem() {
     let (_dir, target) = database();
-    let need = |force| {
-        let need = Need { what: "it needs".into(), data: Size { data: 10 * GIB, indexes: GIB } };
-        move |target: &dyn Target, info: &TargetInfo| check_space(target, info, &need, force)
-    };
+    let need = Size { data: 10 * GIB, indexes: GIB };
+    let check = |force, info| check_space(target.as_ref(), &info, "it needs", need, force);
     let log = target.log_space(10 * GIB, GIB).unwrap().bytes;
     assert!(log < 2 * GIB, "log files are reused: {log}");
-    let try_it = need(false);
-    assert!(try_it(target.as_ref(), &info(11 * GIB + log, None)).is_ok());
-    assert!(try_it(target.as_ref(), &info(11 * GIB, None)).is_err(), "all in one place");
-    assert!(try_it(target.as_ref(), &info(11 * GIB, Some(log))).is_ok());
-    let said = try_it(target.as_ref(), &info(11 * GIB, Some(log - 1))).unwrap_err().to_string();
+    assert!(check(false, info(11 * GIB + log, None)).is_ok());
+    assert!(check(false, info(11 * GIB, None)).is_err(), "all in one place");
+    assert!(check(false, info(11 * GIB, Some(log))).is_ok());
+    let said = check(false, info(11 * GIB, Some(log - 1))).unwrap_err().to_string();
     assert!(said.contains("/log/db") && said.contains("--force"), "{said}");
-    let notes = need(true)(target.as_ref(), &info(GIB, Some(0))).unwrap();
+    let notes = check(true, info(GIB, Some(0))).unwrap();
     assert!(notes.len() == 2 && notes[0].contains("/data/db") && notes[1].contains("(--force)"), "{notes:?}");
 }
 
@@ -146,15 +143,12 @@ fn a_reload_uses_the_space_of_the_dropped_data() {
 
 #[test]
 fn unknown_free_space_is_noted() {
-    let null = target("null:", Path::new("/tmp"));
-    let need = |data| Need { what: "it needs".into(), data: Size { data, indexes: 0 } };
-    assert!(
-        check_space(null.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap().is_empty(),
-        "it keeps nothing"
-    );
-    let (_dir, target) = database();
-    let notes = check_space(target.as_ref(), &TargetInfo::default(), &need(GIB), false).unwrap();
-    assert!(notes[0].contains("free space on the target is unknown"), "{notes:?}");
+    let notes = |target: &dyn Target| {
+        let need = Size { data: GIB, indexes: 0 };
+        check_space(target, &TargetInfo::default(), "it needs", need, false).unwrap()
+    };
+    assert!(notes(target("null:", Path::new("/tmp")).as_ref()).is_empty(), "it keeps nothing");
+    assert!(notes(database().1.as_ref())[0].contains("free space on the target is unknown"));
 }
 
 /// Looks after each test whether a table of the workload that is measured first is still there.
@@ -177,27 +171,23 @@ impl Listener for Watching {
 
 #[test]
 fn workload_tables_are_dropped_after_the_last_test() {
-    for repeat in [1, 2] {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("x.db");
-        let request = OpenRequest::new(&format!("sqlite:{}", file.display()), dir.path().into());
-        let codes = ["STO-READ-ASYNC", "TP-LOOKUP"];
-        let short = "size = '1MiB'\njobs = [1]\nduration = 0.3\nwarmup = 0.2\nprobe = false";
-        let plan = plan(&codes, &format!("target = '{}'\nrepeat = {repeat}\n{short}", request.url));
-        let study = Study {
-            plan,
-            request,
-            results: dir.path().join("runs"),
-            resume: None,
-            command: Vec::new(),
-            limits: None,
-            others: Vec::new(),
-            place: Default::default(),
-        };
-        let mut watching = Watching { file, seen: Vec::new() };
-        study.run(&mut watching).unwrap();
-        let expected = [(codes[0], true), (codes[1], repeat == 2), (codes[0], true), (codes[1], false)];
-        let expected: Vec<_> = expected.map(|(c, t)| (c.to_owned(), t)).into_iter().take(2 * repeat as usize).collect();
-        assert_eq!(watching.seen, expected, "{repeat} repetitions");
-    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("x.db");
+    let request = OpenRequest::new(&format!("sqlite:{}", file.display()), dir.path().into());
+    let short = "size = '1MiB'\njobs = [1]\nduration = 0.3\nwarmup = 0.2\nprobe = false\nrepeat = 2";
+    let study = Study {
+        plan: plan(&["STO-READ-ASYNC", "TP-LOOKUP"], &format!("target = '{}'\n{short}", request.url)),
+        request,
+        results: dir.path().join("runs"),
+        resume: None,
+        command: Vec::new(),
+        limits: None,
+        others: Vec::new(),
+        place: Default::default(),
+    };
+    let mut watching = Watching { file, seen: Vec::new() };
+    study.run(&mut watching).unwrap();
+    let seen: Vec<(&str, bool)> = watching.seen.iter().map(|(code, there)| (code.as_str(), *there)).collect();
+    let (first, other) = ("STO-READ-ASYNC", "TP-LOOKUP");
+    assert_eq!(seen, [(first, true), (other, true), (first, true), (other, false)]);
 }

@@ -16,10 +16,9 @@ use loadline_model::{Activity, CheckId, Column, Detail, Forced, InPair, JobLoad,
 use loadline_store::{NativeFile, TestOutput};
 use loadline_workload::{Instrument, SizeScan};
 
-use super::level::TestUnderLevels;
 use super::native_report::Mark;
 use super::quiet::{Others, WhenQuiet};
-use super::variants::{VariantsState, may_change_redo};
+use super::variants::{level_in_force, may_change_redo, watch_over_level};
 use super::{Context, StudyError, native_report, refused, spread, window_length};
 use crate::activity::ReadViews;
 use crate::checks::steady::until_warm;
@@ -41,8 +40,6 @@ pub(super) struct PlannedTest<'a> {
     pub(super) swept: Option<&'static Column>,
     /// Place in a run of pairs.
     pub(super) in_pair: Option<InPair>,
-    /// Level in force, in a run of levels.
-    pub(super) level: Option<TestUnderLevels>,
 }
 
 /// A test that may begin.
@@ -55,7 +52,6 @@ pub(super) struct Prepared {
     unsettled: Option<String>,
 }
 
-/// A test whose jobs have ended.
 struct Ended {
     measured: Measured,
     instruments: Instruments,
@@ -80,7 +76,6 @@ impl Ended {
 }
 
 impl PlannedTest<'_> {
-    /// Runs and stores the test.
     pub(super) fn measure(&self, context: &mut Context<'_>) -> Result<(), StudyError> {
         let measured = match &self.work.workload.scan {
             Some(scan) => self.scan(context, scan).map(|output| (output, None)),
@@ -219,8 +214,9 @@ impl PlannedTest<'_> {
         prepared: &mut Prepared,
         say: &Sender<String>,
     ) -> Result<Instruments, StudyError> {
-        let levels = self.level.as_ref().map(|level| level.instrument(say.clone()));
-        let mut instruments = instrument::listed_by(&self.work.workload, levels, &context.manifest.plan);
+        let plan = &context.manifest.plan;
+        let levels = watch_over_level(plan, self.in_pair.as_ref(), say.clone());
+        let mut instruments = instrument::listed_by(&self.work.workload, levels, plan);
         let run = self.run_context(context, prepared.cache_bytes);
         instruments.iter_mut().try_for_each(|of| of.prepare(&mut prepared.request, &run))?;
         Ok(instruments)
@@ -324,7 +320,6 @@ impl PlannedTest<'_> {
         self.evidence_of(context, run, prepared, &ended.proof, after, jobs).and_remarks(ended.notes.iter().cloned())
     }
 
-    /// Evidence of what was `seen`.
     fn evidence_of<'a, S>(
         &self,
         context: &Context<'_>,
@@ -367,14 +362,12 @@ impl PlannedTest<'_> {
         }
     }
 
-    /// Notes about the target before and after the test.
     fn remarks(&self, context: &Context<'_>, prepared: &Prepared) -> Vec<Note> {
         let (plan, info) = (&context.manifest.plan, &prepared.info);
         // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
         // are changed as well.
-        let start =
-            Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && context.variants.is_none());
-        let of_arm = context.variants.as_ref().and_then(|state| state.changed(plan, &context.side.info));
+        let start = Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && plan.arms().is_none());
+        let of_arm = context.variants.changed(plan, &context.side.info);
         let levels = kind_of(&plan.target).ok().filter(|_| plan.levels().is_some());
         let mut now = info.clone();
         for name in levels.map_or(&[][..], |kind| kind.level_settings()) {
@@ -392,10 +385,11 @@ impl PlannedTest<'_> {
     fn excuses(&self, context: &Context<'_>) -> Excuses {
         let (plan, forced) = (&context.manifest.plan, self.forced(context));
         let has_forced = plan.arms().is_some() && !forced.is_empty();
-        let of_level = self.level.as_ref().and_then(TestUnderLevels::excuse);
+        // Commits that do not wait for their disk are what such a level is, and do not make its windows refused.
+        let of_level = level_in_force(plan, self.in_pair.as_ref()).filter(|level| !level.durable);
         Excuses {
             forced: forced_on_target(context).is_some(),
-            commits: if has_forced { Some(Excuse::ArmHas(forced)) } else { of_level },
+            commits: if has_forced { Some(Excuse::ArmHas(forced)) } else { of_level.map(|of| Excuse::Level(of.name)) },
             redo: may_change_redo(plan, self.workload).then_some(Excuse::CalibratedInArmA),
         }
     }
@@ -405,7 +399,6 @@ impl PlannedTest<'_> {
         forced_on_target(context).into_iter().chain(&self.workload.forced).cloned().collect()
     }
 
-    /// Identity of the test in its run, and of its run.
     fn identity(&self, context: &Context<'_>) -> TestRecord {
         let (manifest, work) = (&context.manifest, &self.work);
         let arm = manifest.plan.arms().zip(self.in_pair.as_ref());
@@ -435,7 +428,7 @@ impl PlannedTest<'_> {
 
 /// Refusals of the target, or the arm in force, that were forced.
 fn forced_on_target<'a>(context: &'a Context<'_>) -> Option<&'a String> {
-    context.variants.as_ref().map_or(context.side.forced.as_ref(), VariantsState::forced)
+    if context.manifest.plan.arms().is_some() { context.variants.forced() } else { context.side.forced.as_ref() }
 }
 
 /// The target over the nodes that are left; if nothing can be measured there, that over all nodes.

@@ -6,7 +6,6 @@ use loadline_store::NativeFile;
 /// Start of the report, taken before a test; `None` if no report was asked for.
 pub(super) type Mark = Result<Option<i64>, String>;
 
-/// Takes the mark of `reports`, if one was asked for.
 pub(super) fn mark(reports: Option<&dyn NativeReports>) -> Mark {
     reports.map(|reports| reports.native_mark().map_err(|e| e.to_string())).transpose()
 }

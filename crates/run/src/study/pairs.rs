@@ -101,9 +101,7 @@ impl Context<'_> {
             match self.compare(comparison) {
                 // The next level starts a replica again that hangs.
                 Err(e) if paired.links.is_some() && is_of_target(&e) => {
-                    if self.stopped() {
-                        return Err(StudyError::Interrupted);
-                    }
+                    self.unless_stopped()?;
                     let level = paired.variants[comparison.other].level.as_ref().map_or("", |point| &point.level);
                     self.warn(format!("level {level} is left out: {e}"));
                     // The first reason is the run's error.
@@ -148,18 +146,14 @@ impl Context<'_> {
         let places = order(comparison.seed(), paired.pairs as usize);
         for (index, pair) in places.into_iter().enumerate() {
             let number = index as u32 + 1;
-            if self.refused.leaves_out(comparison.code, comparison.jobs, None, Some(Letter::nth(*other))) {
-                return Ok(());
-            }
-            if !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
+            let is_refused = self.refused.leaves_out(comparison.code, comparison.jobs, None, Some(Letter::nth(*other)));
+            if is_refused || !self.tries.is_end && self.is_precise(comparison, &of_pair, index) {
                 return Ok(());
             }
             while let Some(try_of) = self.next_pair(comparison, &of_pair, number) {
                 let first = self.next_test();
                 for (place, side) in pair.into_iter().enumerate() {
-                    if self.stopped() {
-                        return Err(StudyError::Interrupted);
-                    }
+                    self.unless_stopped()?;
                     let variant = if side == Letter::A { 0 } else { *other };
                     let position = self.position(comparison, variant, (number, place), try_of);
                     if !self.window(comparison, variant, position)? {
@@ -199,10 +193,8 @@ impl Context<'_> {
         let Comparison { paired, other, jobs, .. } = of;
         let Some(workload) = of.workload(variant) else { return Ok(false) };
         let in_pair = paired.window(*other, variant == 0);
-        let delay_ms = in_pair.level.as_ref().map(|point| point.delay_ms);
-        let Some(work) = self.work_in_pair(of, variant, delay_ms)? else { return Ok(false) };
-        let level = self.under_levels(paired.variants[variant].level.as_ref())?;
-        let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair), level };
+        let Some(work) = self.work_in_pair(of, variant, &in_pair)? else { return Ok(false) };
+        let test = PlannedTest { workload, work, position, swept: None, in_pair: Some(in_pair) };
         match test.measure(self) {
             Ok(()) => Ok(true),
             Err(e) if paired.links.is_none() => {
@@ -237,14 +229,14 @@ impl Context<'_> {
         (!self.tries.is_end && Cell::last_pair(&found).is_none()).then_some(None)
     }
 
-    /// The work of `variant`, which is brought about with `delay_ms` to its replicas, and its tables there. Work that differs on the same
-    /// target is prepared anew. The first variant is prepared before another one if all have its calibration, and before all levels, which
+    /// The work of `variant`, which is brought about for its `window`, and its tables there. Work that differs on the same target is
+    /// prepared anew. The first variant is prepared before another one if all have its calibration, and before all levels, which
     /// have their tables in the baseline. `None`: the server refuses the workload.
     fn work_in_pair(
         &mut self,
         of: &Comparison<'_>,
         variant: usize,
-        delay_ms: Option<f64>,
+        window: &InPair,
     ) -> Result<Option<Arc<Work>>, StudyError> {
         let Some((first, workload)) = of.workload(0).zip(of.workload(variant)) else { return Ok(None) };
         let needs_first = of.paired.links.is_some() || variant > 0 && !self.manifest.calibration.contains_key(of.code);
@@ -254,7 +246,7 @@ impl Context<'_> {
                 return Ok(None);
             }
         }
-        self.take(of.paired, variant, delay_ms)?;
+        self.take(of.paired, variant, Some(window))?;
         let shared = self.shares_target() && of.is_shared();
         if self.shares_target() && !shared {
             self.works.remove(&(variant, of.code.to_owned()));

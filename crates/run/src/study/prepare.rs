@@ -73,9 +73,7 @@ impl Context<'_> {
             return Ok(());
         };
         let measured = client_ns_per_tx(work, &self.interrupted);
-        if self.stopped() {
-            return Err(StudyError::Interrupted);
-        }
+        self.unless_stopped()?;
         self.manifest.overhead = Overhead {
             client_ns_per_tx: measured.as_ref().ok().copied(),
             client_absent: measured.err(),
@@ -85,8 +83,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Creates the tables of a workload, calibrates it, and installs its program in the database. A resumed run keeps
-    /// the calibration of its first tests.
+    /// Creates the tables of a workload, calibrates it unless an earlier test of the run did, and installs its program in the database.
     pub(super) fn prepare(&mut self, workload: &PlannedWorkload) -> Result<Arc<Work>, StudyError> {
         self.step(format!("preparing {}", workload.code));
         let key = self.calibration_key(&workload.code);
@@ -195,8 +192,7 @@ impl Context<'_> {
         (progress.done(), loaded)
     }
 
-    /// Drops the tables of a workload after its last test to free disk space. Small per-job tables stay until the run
-    /// ends.
+    /// Drops the large tables of a workload after its last test to free disk space. Small per-job tables stay until the run ends.
     pub(super) fn drop_unneeded_tables(&mut self, work: &Work) {
         let is_large = |t: &Table| t.scope == Scope::Workload && !matches!(t.rows, RowCount::PerJob(_));
         if !work.workload.tables.iter().any(is_large) {

@@ -35,7 +35,6 @@ pub(super) enum Refused {
     Arm(Letter, u32),
 }
 
-/// Refusals of the server while the run went on.
 #[derive(Default)]
 pub(super) struct Refusals {
     /// Each with the code of its workload.
@@ -45,8 +44,7 @@ pub(super) struct Refusals {
 }
 
 impl Refusals {
-    /// Whether a test of `code` with so many jobs, or with this value of the swept parameter, is left out, or in pairs one that compares
-    /// this `other` arm.
+    /// Whether a test of `code` with so many jobs, this value of the swept parameter or this `other` arm of its pairs is left out.
     pub(super) fn leaves_out(&self, code: &str, jobs: u32, value: Option<i64>, other: Option<Letter>) -> bool {
         let of_test = |refused: &Refused| match refused {
             Refused::Whole => true,
@@ -90,11 +88,9 @@ impl Context<'_> {
         }
     }
 
-    /// Leaves out of `workload` what was `refused` if `failure` is the server's refusal and the server still answers. Drops the
-    /// tables of one that is left out as a whole, and a data set that is not complete, if a disk is full: they may be what filled it.
-    ///
-    /// # Errors
-    /// `failure`, if it is of another kind.
+    /// Leaves out of `workload` what was `refused` if `failure` is the server's refusal and the server still answers; else returns it.
+    /// Drops the tables of one that is left out as a whole, and a data set that is not complete, if a disk is full: they may be what filled
+    /// it.
     pub(super) fn leave_out_refused(
         &mut self,
         workload: &PlannedWorkload,
@@ -149,25 +145,20 @@ impl Context<'_> {
 }
 
 /// `failure` with the full disk, if it was one.
-pub(super) fn explained(failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
+pub(super) fn explained(mut failure: StudyError, target: &dyn Target, info: &TargetInfo) -> StudyError {
     let more = |full| advice(full, target, info).unwrap_or_default();
-    // Whatever statement met the full disk, the target cannot go on.
-    let with_more = |e: TargetError| match e.is_full_disk() {
-        true => TargetError::Refused(format!("{e}{}", more(true))),
-        false => e.with(&more(false)),
-    };
-    match failure {
-        StudyError::Target(e) => StudyError::Target(with_more(e)),
-        StudyError::Test { test, workload, jobs, source } => {
-            let source = match source {
-                TestError::Target(e) => TestError::Target(with_more(e)),
-                TestError::Counters(text) => TestError::Counters(format!("{text}{}", more(false))),
-                other => other,
-            };
-            StudyError::Test { test, workload, jobs, source }
+    match &mut failure {
+        // Whatever statement met the full disk, the target cannot go on.
+        StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. } if e.is_full_disk() => {
+            *e = TargetError::Refused(format!("{e}{}", more(true)));
         }
-        other => other,
+        StudyError::Target(e) | StudyError::Test { source: TestError::Target(e), .. } => {
+            *e = e.clone().with(&more(false));
+        }
+        StudyError::Test { source: TestError::Counters(text), .. } => text.push_str(&more(false)),
+        _ => {}
     }
+    failure
 }
 
 /// Advice after the text of a failure. `says_full`: a job met the full disk.

@@ -16,10 +16,8 @@ use crate::plan::duration::DurationEstimate;
 use crate::plan::sweep::{SweepPoints, SweptParameter, next_jobs};
 
 struct SweepPoint {
-    /// Nodes over which the jobs are spread.
     nodes: u32,
     jobs: u32,
-    /// Value of the swept parameter, if any.
     value: Option<i64>,
     /// The test that is measured again.
     try_of: Option<u32>,
@@ -32,8 +30,7 @@ impl Context<'_> {
         if self.has_due_at_end() { self.measure_missing() } else { Ok(()) }
     }
 
-    /// Runs all tests that have no record yet, or are due again. Repetitions are the outermost loop, so that they are far apart in
-    /// time.
+    /// Runs all tests that have no record yet, or are due again. Repetitions are the outermost loop: far apart in time.
     fn measure_missing(&mut self) -> Result<(), StudyError> {
         let plan = self.manifest.plan.clone();
         // Tables that are not needed any more were dropped.
@@ -49,9 +46,7 @@ impl Context<'_> {
                 while let Some(point) =
                     self.point_again(workload, repetition).or_else(|| self.next_point(workload, repetition))
                 {
-                    if self.stopped() {
-                        return Err(StudyError::Interrupted);
-                    }
+                    self.unless_stopped()?;
                     if self.has_nodes() && self.left_lost_nodes()? {
                         continue;
                     }
@@ -85,7 +80,6 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Whether the target has nodes that may be lost.
     fn has_nodes(&self) -> bool {
         self.side.target.abilities().nodes.is_some()
     }
@@ -106,7 +100,7 @@ impl Context<'_> {
         };
         let number = position.test;
         let swept = swept.map(|(of, _)| of.column);
-        let test = PlannedTest { workload, work, position, swept, in_pair: None, level: None };
+        let test = PlannedTest { workload, work, position, swept, in_pair: None };
         if let Err(e) = test.measure(self) {
             // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
             let of_test = matches!(e, StudyError::Test { .. }) && self.has_nodes() && !self.stopped();
@@ -126,8 +120,7 @@ impl Context<'_> {
         self.records.iter().filter(move |r| r.workload == code && r.repetition == repetition && over(r))
     }
 
-    /// Next test of a workload in this repetition: those of a single job first, on one node, then the sweep over jobs on the fewest
-    /// nodes.
+    /// Next test of a workload in this repetition: those of a single job first, then the sweep over jobs on the fewest nodes.
     fn next_point(&self, workload: &PlannedWorkload, repetition: u32) -> Option<SweepPoint> {
         if self.tries.is_end {
             return None;
@@ -194,8 +187,7 @@ impl Context<'_> {
         values.iter().filter(left_in).find(done).copied()
     }
 
-    /// Next job count of a sweep over jobs on so many nodes. Later repetitions use the job counts of the first. Fewer jobs than
-    /// nodes would leave nodes without any.
+    /// Next job count of a sweep on so many nodes, at least one for each. Later repetitions use the job counts of the first.
     pub(super) fn next_jobs(&self, workload: &PlannedWorkload, repetition: u32, nodes: u32) -> Option<u32> {
         let of_jobs = |repetition| self.done(&workload.code, repetition, nodes).filter(|r| r.swept().is_none());
         let wanted = |jobs: &u32| *jobs >= nodes && !self.refused.leaves_out(&workload.code, *jobs, None, None);
@@ -214,8 +206,7 @@ impl Context<'_> {
         next.filter(wanted)
     }
 
-    /// Maximum number of parallel workers of a sweep. A number given by the user is not limited here: the test
-    /// reports how many were launched.
+    /// Maximum number of parallel workers of a sweep. One given by the user is not limited: the test reports how many came.
     fn max_parallel_workers(&self, given: bool) -> i64 {
         let limit = self.side.target.abilities().parallel_queries.filter(|_| !given);
         let limit = limit.and_then(|parallel| parallel.max_parallel_workers().ok()?);

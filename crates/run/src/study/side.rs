@@ -16,7 +16,8 @@ use loadline_model::{Driver, Finding, LogWriterPoint, Severity};
 use loadline_load::{allow_jobs, allow_threads, server_of};
 use loadline_storage::StorageFacts;
 
-use super::{Study, StudyError, disk_space};
+use super::disk_space::{self, SpaceCheck};
+use super::{Study, StudyError};
 use crate::checks::settings::changes;
 use crate::instrument::data_files;
 use crate::live::{Event, Listener};
@@ -25,15 +26,13 @@ use crate::reference::log::LogWriter;
 use crate::reference::{self, LogSource, References, Role};
 use crate::server_memory::{self, ServerMemory};
 
-/// An open target.
 pub(super) struct Side {
     pub(super) target: Arc<dyn Target>,
     pub(super) lock: Option<RunLock>,
     pub(super) info: TargetInfo,
-    /// The doctor's findings.
     pub(super) findings: Vec<Finding>,
-    /// Changes since the earlier tests of a resumed run.
-    pub(super) changes: Changes,
+    /// Change since the earlier tests of a resumed run.
+    pub(super) change: Option<Change>,
     /// The target's data files, for dropping them from the page cache.
     pub(super) data_files: Result<DataFiles, String>,
     /// The database's processes, as they are known without a test.
@@ -46,12 +45,9 @@ pub(super) struct Side {
     pub(super) forced: Option<String>,
     /// Tool that measures the limits of its tests, or why there is none.
     pub(super) references: Result<References, String>,
-    /// Whether an existing data set is dropped first.
-    pub(super) drop_data_set: bool,
     /// The note on later tests after a node was lost.
     pub(super) without: Option<String>,
-    /// Notes on the space that the run takes.
-    pub(super) space: Vec<String>,
+    pub(super) space: SpaceCheck,
 }
 
 impl Side {
@@ -66,18 +62,19 @@ impl Side {
         listener: &mut dyn Listener,
     ) -> Result<Side, StudyError> {
         let temporary = is_temporary(&request.url);
-        fit_threads(plan)?;
+        if plan.runs_jobs_here() {
+            // Before a server is started for them.
+            allow_threads(most_listed(plan, 1)).map_err(|e| PlanError::Value(e.to_string()))?;
+        }
         let target: Arc<dyn Target> = Arc::from(loadline_database::open(request)?);
         let lock = target.lock()?;
         let mut info = target.info()?;
         let mut findings = target.doctor()?;
-        if makes_nothing(plan) {
-            findings.iter_mut().for_each(needs_no_privilege);
-        }
+        forgive_privilege(plan, &mut findings)?;
         listener.on(Event::Doctor(&findings));
-        let changes = earlier.map_or(Changes::default(), |earlier| Changes::between(earlier, &info, temporary));
+        let change = earlier.and_then(|earlier| Change::between(earlier, &info, temporary));
         let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms().is_some()).collect();
-        let forced = forced(&changes, &findings, plan.force, &names)?;
+        let forced = forced(change.as_ref(), &findings, plan.force, &names)?;
         fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;
         add_storage(&mut info);
@@ -102,16 +99,15 @@ impl Side {
             lock: Some(lock),
             info,
             findings,
-            changes,
+            change,
             data_files,
             server,
             server_memory,
             max_jobs,
             forced,
             references,
-            drop_data_set: space.drop_data_set,
             without: None,
-            space: space.notes,
+            space,
         })
     }
 
@@ -123,14 +119,13 @@ impl Side {
                 info.settings.insert(name.clone(), value.clone());
             }
         }
-        info.notes.extend(self.space.iter().cloned());
+        info.notes.extend(self.space.notes.iter().cloned());
         add_storage(&mut info);
         self.info = info;
         Ok(())
     }
 }
 
-/// Tool that measures the limits of the tests.
 fn references(
     study: &Study,
     no_limit: Option<&str>,
@@ -163,35 +158,30 @@ fn references(
     })
 }
 
-/// Does `what`, and again while the server still holds the run's former lock: it releases it when it notices that the session
-/// has ended.
+/// Does `what`, and again while the server has not noticed yet that the session with the run's former lock has ended.
 pub(super) fn until_released<T>(mut what: impl FnMut() -> Result<T, TargetError>) -> Result<T, TargetError> {
-    let mut done = what();
     for _ in 0..RELEASE_TRIES {
-        if !matches!(done, Err(TargetError::Refused(_))) {
-            break;
+        match what() {
+            Err(TargetError::Refused(_)) => std::thread::sleep(RELEASE_PAUSE),
+            done => return done,
         }
-        std::thread::sleep(RELEASE_PAUSE);
-        done = what();
     }
-    done
+    what()
 }
 
 const RELEASE_TRIES: u32 = 20;
 const RELEASE_PAUSE: Duration = Duration::from_millis(100);
 
-/// Whether the plan only runs scripts, for which loadline makes nothing on the target.
-fn makes_nothing(plan: &Plan) -> bool {
-    let Ok(known) = workloads_of(plan) else { return false };
-    plan.workloads.iter().all(|w| known.find(&w.code).is_ok_and(|w| w.scripts.is_some()))
-}
-
-/// A privilege without which loadline cannot make its tables is none that such a plan needs.
-fn needs_no_privilege(finding: &mut Finding) {
-    if finding.id == PRIVILEGE && finding.severity == Severity::Impossible {
-        finding.severity = Severity::Ok;
-        finding.advice.push_str("; pgbench scripts do not need it");
+/// A privilege without which loadline cannot make its tables is none that a plan of scripts needs: it makes nothing for them.
+fn forgive_privilege(plan: &Plan, findings: &mut [Finding]) -> Result<(), PlanError> {
+    let known = workloads_of(plan)?;
+    if plan.workloads.iter().all(|w| known.find(&w.code).is_ok_and(|w| w.scripts.is_some())) {
+        for finding in findings.iter_mut().filter(|of| of.id == PRIVILEGE && of.severity == Severity::Impossible) {
+            finding.severity = Severity::Ok;
+            finding.advice.push_str("; pgbench scripts do not need it");
+        }
     }
+    Ok(())
 }
 
 /// Adds filesystem and device under log and data of a local target.
@@ -206,15 +196,14 @@ pub(crate) fn add_storage(info: &mut TargetInfo) {
     }
 }
 
-/// Refusals of a target: another version than before, and by the doctor; an error unless forced, or about the settings
-/// `own`, which an arm has on purpose.
+/// Refusals of a target, by its version and the doctor; an error unless forced, or about an arm's `own` settings.
 pub(super) fn forced(
-    changes: &Changes,
+    change: Option<&Change>,
     findings: &[Finding],
     force: bool,
     own: &[&str],
 ) -> Result<Option<String>, StudyError> {
-    let all = [changes.forced(force)?, refused(findings, force, own)?];
+    let all = [change.map_or(Ok(None), |change| change.forced(force))?, refused(findings, force, own)?];
     Ok(all.into_iter().flatten().reduce(|a, b| format!("{a}; {b}")))
 }
 
@@ -241,15 +230,12 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
     let (capabilities, kind) = (target.capabilities()?, kind_of(&plan.target)?);
     let known = workloads_of(plan)?;
     for mut workload in std::mem::take(&mut plan.workloads) {
-        let found = known.find(&workload.code).ok();
-        let needs = found.as_ref().map_or(&[][..], |w| w.needs.as_slice());
-        let refusal = |driver| capabilities.refusal(driver, needs);
-        let does = |driver: &Driver| {
-            refusal(*driver).is_none()
-                && found.as_ref().is_some_and(|w| crate::plan::refusal(w, kind, *driver).is_none())
-        };
+        let found = known.find(&workload.code).map_err(PlanError::from)?;
+        let refusal = |driver| capabilities.refusal(driver, &found.needs);
+        let does =
+            |driver: &Driver| refusal(*driver).is_none() && crate::plan::refusal(&found, kind, *driver).is_none();
         if let Some(reason) = refusal(workload.driver) {
-            let purpose = capabilities.is_refused_by(own, workload.driver, needs);
+            let purpose = capabilities.is_refused_by(own, workload.driver, &found.needs);
             let open = !purpose && !workload.driver_given;
             if let Some(other) = Driver::ALL.into_iter().find(|d| open && does(d)) {
                 workload.driver_reason = format!("not with the {} driver: {reason}", workload.driver);
@@ -270,18 +256,16 @@ pub(super) fn fit_workloads(plan: &mut Plan, target: &dyn Target, own: &[&str]) 
     Ok(())
 }
 
-/// Checks that this machine lets each job have a thread, before a server is started for them.
-fn fit_threads(plan: &Plan) -> Result<(), PlanError> {
-    let nodes = plan.node_counts().last().copied().unwrap_or(1);
-    let listed = plan.jobs_over(nodes).filter(|_| plan.runs_jobs_here());
-    allow_threads(listed.into_iter().flatten().max().unwrap_or(1)).map_err(|e| PlanError::Value(e.to_string()))
+/// Highest job count that the plan lists, over its most nodes or else so many.
+fn most_listed(plan: &Plan, nodes: u32) -> u32 {
+    let nodes = plan.node_counts().last().copied().unwrap_or(nodes);
+    plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1)
 }
 
 /// Checks the plan's job counts against the target's limit. Returns the maximum for a sweep.
 pub(super) fn fit_jobs(plan: &Plan, target: &dyn Target) -> Result<u32, StudyError> {
     let limit = target.job_limit()?;
-    let nodes = plan.node_counts().last().copied().unwrap_or(target.facts().nodes);
-    let asked = plan.jobs_over(nodes).into_iter().flatten().max().unwrap_or(1);
+    let asked = most_listed(plan, target.facts().nodes);
     if let Some(most) = limit.jobs.filter(|most| asked > *most) {
         return Err(StudyError::TooManyJobs { asked, because: limit.because, most });
     }
@@ -305,11 +289,8 @@ pub struct KnownLimits {
 }
 
 impl KnownLimits {
-    /// The figures, labelled with their machine; and a warning if it is probably not the database's. `here`: host name of
-    /// loadline's machine.
-    ///
-    /// # Errors
-    /// If they are of another machine than the database.
+    /// The figures, labelled with their machine, and a warning if it is probably not the database's; an error if it is not. `here`: host
+    /// name of loadline's machine.
     pub(super) fn for_target(
         &self,
         info: &TargetInfo,
@@ -338,39 +319,41 @@ impl KnownLimits {
     }
 }
 
-/// Changes in the server since the earlier tests of a resumed run: `upgraded` to another version, or `settings`.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Changes {
-    pub(super) upgraded: Option<String>,
-    pub(super) settings: Option<String>,
+/// Change of the server since the earlier tests of a resumed run, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Change {
+    Version(String),
+    Settings(String),
 }
 
-impl Changes {
+impl Change {
     /// Between `before` and `now`. A private server is made anew from the settings of the plan.
-    pub(super) fn between(before: &TargetInfo, now: &TargetInfo, private: bool) -> Changes {
+    fn between(before: &TargetInfo, now: &TargetInfo, private: bool) -> Option<Change> {
         let product = |info: &TargetInfo| format!("{} {}", info.product, info.version);
         let (was, is) = (product(before), product(now));
-        let upgraded =
-            (was != is).then(|| format!("the earlier tests of this run are of {was}, and the server is now {is}"));
+        if was != is {
+            let text = format!("the earlier tests of this run are of {was}, and the server is now {is}");
+            return Some(Change::Version(text));
+        }
         let changed = changes(before, now);
-        let settings = (!private && upgraded.is_none() && !changed.is_empty())
-            .then(|| format!("settings of the server have changed since the earlier tests of this run: {changed}"));
-        Changes { upgraded, settings }
+        let text = || format!("settings of the server have changed since the earlier tests of this run: {changed}");
+        (!private && !changed.is_empty()).then(|| Change::Settings(text()))
     }
 
-    /// Both, for the notes on the target.
-    pub(super) fn said(&self) -> impl Iterator<Item = String> {
-        self.upgraded.iter().chain(&self.settings).cloned()
+    pub(super) fn text(&self) -> &String {
+        let (Change::Version(text) | Change::Settings(text)) = self;
+        text
     }
 
     /// Refuses another version, unless `force`; then returns how its tests are marked.
-    pub(super) fn forced(&self, force: bool) -> Result<Option<String>, TargetError> {
-        match &self.upgraded {
-            Some(text) if !force => Err(TargetError::Refused(format!(
+    fn forced(&self, force: bool) -> Result<Option<String>, TargetError> {
+        match self {
+            Change::Version(text) if !force => Err(TargetError::Refused(format!(
                 "{text}: a run is of one server. Start a new run and compare the two, or --force the rest of this one (its tests \
                  are then marked)"
             ))),
-            upgraded => Ok(upgraded.clone()),
+            Change::Version(text) => Ok(Some(text.clone())),
+            Change::Settings(_) => Ok(None),
         }
     }
 }
@@ -391,14 +374,14 @@ mod tests {
     #[test]
     fn a_run_is_of_one_version() {
         let old = info("15.1", "1GB");
-        assert_eq!(Changes::between(&old, &old, false), Changes::default());
-        let upgraded = Changes::between(&old, &info("16.0", "2GB"), false);
+        assert_eq!(Change::between(&old, &old, false), None);
+        let upgraded = Change::between(&old, &info("16.0", "2GB"), false).unwrap();
         let why = upgraded.forced(false).unwrap_err().to_string();
         assert!(why.contains("PostgreSQL 15.1") && why.contains("PostgreSQL 16.0"), "{why}");
-        assert!(upgraded.forced(true).unwrap().is_some() && upgraded.settings.is_none());
-        let changed = Changes::between(&old, &info("15.1", "2GB"), false);
-        assert!(changed.settings.as_ref().unwrap().contains("shared_buffers") && changed.forced(false) == Ok(None));
-        assert_eq!(Changes::between(&old, &info("15.1", "2GB"), true), Changes::default(), "a private server");
+        assert_eq!(upgraded.forced(true).unwrap().as_ref(), Some(upgraded.text()));
+        let changed = Change::between(&old, &info("15.1", "2GB"), false).unwrap();
+        assert!(changed.text().contains("shared_buffers") && changed.forced(false) == Ok(None));
+        assert_eq!(Change::between(&old, &info("15.1", "2GB"), true), None, "a private server");
     }
 
     #[test]

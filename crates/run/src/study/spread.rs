@@ -10,7 +10,6 @@ use loadline_model::record::AgentFigures;
 use loadline_workload::Workloads;
 use thiserror::Error;
 
-use super::side::add_storage;
 use super::{Context, Study, StudyError};
 use crate::figures::nodes::are;
 use crate::instrument::data_files;
@@ -75,10 +74,7 @@ pub(super) fn check(study: &Study) -> Result<(), StudyError> {
     Ok(())
 }
 
-/// Says which of the plan's numbers of nodes are left out of an open target.
-///
-/// # Errors
-/// [`PlanError::Value`] if the plan's agents cannot reach it.
+/// Says which of the plan's numbers of nodes are left out of an open target; an error if the plan's agents cannot reach it.
 pub(super) fn check_open(
     plan: &Plan,
     known: &Workloads,
@@ -139,10 +135,8 @@ impl Context<'_> {
         Ok(true)
     }
 
-    /// Goes on with what is left of the target. Clusters that are compared must be the same throughout, so a run of pairs ends.
-    ///
-    /// # Errors
-    /// [`Loss`] if the plan says that the run ends, or nothing can be measured at the nodes that are left.
+    /// Goes on with what is left of the target, unless the plan says that the run ends, or nothing can be measured there ([`Loss`]).
+    /// Clusters that are compared must be the same throughout, so a run of pairs ends.
     pub(super) fn leave_nodes(&mut self, remaining: RemainingNodes, when: &str) -> Result<(), StudyError> {
         // Also if the run ends: its tables are removed at a node that answers.
         match remaining.target {
@@ -155,10 +149,8 @@ impl Context<'_> {
         }
         let left = self.side.target.facts().nodes;
         let left_out: Vec<String> = plan.node_counts().iter().filter(|n| **n > left).map(u32::to_string).collect();
-        let mut info = self.side.target.info()?;
-        add_storage(&mut info);
-        self.side.data_files = data_files(self.side.target.as_ref(), &info);
-        self.side.info = info;
+        self.side.read_back(&Default::default())?;
+        self.side.data_files = data_files(self.side.target.as_ref(), &self.side.info);
         let note = format!(
             "{} lost {when}: {} left",
             are(&remaining.lost),

@@ -19,10 +19,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Most bytes of its output in an error.
 const SHOWN: usize = 2000;
 
-/// Runs `command`, which brings `arm` about, with `sh -c` and waits for its end.
-///
-/// # Errors
-/// If it fails, with its output; [`StudyError::Interrupted`] if the user stops the run meanwhile, which also ends it.
+/// Runs `command`, which brings `arm` about, with `sh -c` until its end. If it fails, the error has its output; a user who stops the run
+/// ends it as well.
 pub(super) fn run(arm: Letter, command: &str, interrupted: &AtomicBool) -> Result<(), StudyError> {
     let failed = |why: String| TargetError::Local(format!("--switch-{}: {why}", arm.to_string().to_lowercase()));
     let io = |e: std::io::Error| failed(format!("'{command}' cannot be run: {e}"));

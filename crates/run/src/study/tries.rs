@@ -36,26 +36,19 @@ fn next(made: &[Option<f64>], measured: u32, left_s: f64, try_s: f64) -> Next {
     }
 }
 
-/// The second tries of a run.
 pub(super) struct Tries {
     /// Time for tries after the first and for waiting, as a share of what the plan takes.
     patience: f64,
     /// Estimated time of the plan, s.
     planned_s: f64,
-    /// Time that first tries took beyond their estimate so far, s: loading is not in it.
-    over_s: f64,
+    /// When the run began, or went on.
+    run_began: Instant,
     /// Time of tries after the first and of waiting so far, s.
     spent_s: f64,
-    /// Of that, what the first try under way waited, s.
-    waited_s: f64,
-    /// When the try before ended.
-    since: Instant,
     /// Whether the machine was not quiet for as long as a try may wait, and no test since was undisturbed.
     in_vain: bool,
     /// Planned time of a window with what is around it, s.
     pub(super) window_s: f64,
-    /// Planned time of the search for the rate of a test, s: tries after the first take the one that was found.
-    search_s: f64,
     /// Windows that do not count.
     pub(super) others: Vec<TestRecord>,
     /// Tests up to this number are of a run that had ended: none of them is measured again.
@@ -72,17 +65,13 @@ impl Tries {
     /// Of a run of `plan`, of which `counting` and `others` are stored.
     pub(super) fn new(plan: &Plan, counting: &[TestRecord], others: Vec<TestRecord>) -> Tries {
         let length = DurationEstimate::new(plan);
-        let window_s = length.window_s();
         let mut tries = Tries {
             patience: plan.patience,
             planned_s: length.total_s(),
-            over_s: 0.0,
+            run_began: Instant::now(),
             spent_s: 0.0,
-            waited_s: 0.0,
-            since: Instant::now(),
             in_vain: false,
-            window_s,
-            search_s: length.search_s(),
+            window_s: length.window_s(),
             others,
             settled: 0,
             due: Vec::new(),
@@ -95,9 +84,10 @@ impl Tries {
         tries
     }
 
-    /// Time that waits and tries after the first may still take, s.
+    /// Time that waits and tries after the first may still take, s: a share of what the plan takes without them.
     fn left_s(&self) -> f64 {
-        self.patience * (self.planned_s + self.over_s.max(0.0)) - self.spent_s
+        let so_far_s = self.run_began.elapsed().as_secs_f64() - self.spent_s;
+        self.patience * self.planned_s.max(so_far_s) - self.spent_s
     }
 
     /// About how long a try like that of `windows` takes, s.
@@ -109,14 +99,7 @@ impl Tries {
     pub(super) fn end_try(&mut self) -> bool {
         let Some((began, _)) = self.began.take() else { return false };
         self.spent_s += began.elapsed().as_secs_f64();
-        self.since = Instant::now();
         true
-    }
-
-    /// Books the time of the first try of a test, which has ended, with so many `windows`.
-    fn end_first(&mut self, windows: usize) {
-        let took_s = std::mem::replace(&mut self.since, Instant::now()).elapsed().as_secs_f64();
-        self.over_s += took_s - std::mem::take(&mut self.waited_s) - windows as f64 * self.window_s - self.search_s;
     }
 
     /// How long the try under way may wait for a quiet machine, s.
@@ -144,7 +127,6 @@ impl Context<'_> {
         self.newest().map_or(0, |r| r.test) + 1
     }
 
-    /// The window that was measured last.
     pub(super) fn newest(&self) -> Option<&TestRecord> {
         self.windows().max_by_key(|r| r.test)
     }
@@ -163,8 +145,7 @@ impl Context<'_> {
         }
     }
 
-    /// The try that counts so far of a test that is due again and of which `is_meant`, with the number of its first window. The try begins
-    /// now.
+    /// Begins the try that is due again of a test of which `is_meant`: the number of its first window, and the try that counts so far.
     pub(super) fn due_again(&mut self, is_meant: impl Fn(&TestRecord) -> bool) -> Option<(u32, TestRecord)> {
         let first_of = |r: &TestRecord| r.try_of.unwrap_or(r.test);
         let (first, record) = loop {
@@ -200,7 +181,6 @@ impl Context<'_> {
     pub(super) fn book_hold(&mut self, hold: &Hold, try_of: Option<u32>) {
         self.tries.in_vain |= hold.in_vain;
         if try_of.is_none() {
-            self.tries.waited_s += hold.waited_s;
             self.tries.spent_s += hold.waited_s;
         }
     }
@@ -209,13 +189,10 @@ impl Context<'_> {
     pub(super) fn judge_try(&mut self, number: u32, try_of: Option<u32>) {
         let first = try_of.unwrap_or(number);
         let made = tries(self.windows(), first);
-        let windows = made.last().map_or(1, Vec::len);
         let was_quiet = made.last().is_some_and(|last| last.iter().all(|r| r.valid));
         self.tries.in_vain &= !was_quiet;
         if try_of.is_some() {
             self.tries.end_try();
-        } else {
-            self.tries.end_first(windows);
         }
         if !self.tries.is_end && self.tries.next(self.windows(), first) == Next::AtOnce {
             self.tries.due.push(first);
@@ -250,6 +227,8 @@ impl Context<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -287,7 +266,7 @@ mod tests {
         assert!((2.0..=3.0).contains(&tries.wait_s()), "the window of a second try takes of the time too");
         tries.spent_s = 31.0;
         assert_eq!(tries.wait_s(), 0.0);
-        tries.over_s = 100.0;
+        tries.run_began -= Duration::from_secs(240);
         assert!(tries.wait_s() > 9.0, "a plan that takes longer than was estimated has more of it");
     }
 }

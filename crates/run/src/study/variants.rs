@@ -1,23 +1,28 @@
-//! The variants of `loadline ab` while they are measured: brings one about before each of its windows, and sees that it is in force.
+//! Variants while they are measured: brings one about before each of its windows, and sees that it is in force. The arms of
+//! `loadline ab`, and levels of replication.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use loadline_collect::os::listeners;
-use loadline_database::{Target, TargetError, Way, is_temporary, redact};
+use loadline_database::{Level, Target, TargetError, Way, is_temporary, kind_of, redact};
 use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
 use loadline_model::plan::{Plan, PlannedWorkload};
-use loadline_model::variant::{Letter, Paired, Variant};
+use loadline_model::variant::{InPair, Letter, LevelPoint, Links, Paired, Variant};
 use loadline_model::{Finding, Note};
 
 use super::side::{fit_jobs, fit_workloads, forced, until_released};
 use super::{Context, StudyError, switch};
 use crate::checks::settings;
+use crate::instrument::Levels;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
 
-/// State of a run of variants.
+/// State of the variants of a run that are brought about.
+#[derive(Default)]
 pub(super) struct VariantsState {
     /// Index of the variant in force.
     now: usize,
@@ -40,11 +45,6 @@ struct Found {
 type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
-    /// Of a run of `plan`; `None` if it has no variants that are brought about.
-    pub(super) fn new(plan: &Plan) -> Option<VariantsState> {
-        plan.arms().map(|_| VariantsState { now: 0, restart: false, found: Vec::new() })
-    }
-
     pub(super) fn forced(&self) -> Option<&String> {
         self.found.get(self.now)?.forced.as_ref()
     }
@@ -57,8 +57,7 @@ impl VariantsState {
         settings::changed_since(&found.of.target, info)
     }
 
-    /// Settings that are not as they were when the variant in force was first so, though the variants differ in them. `shared`: all have
-    /// one target.
+    /// Settings that are not as they were when the variant in force was first so. `shared`: all have one target.
     fn not_in_force(&self, paired: &Paired, shared: bool, values: &Values, info: &TargetInfo) -> Vec<String> {
         let Some((own, variant)) = self.found.get(self.now).zip(paired.variants.get(self.now)) else {
             return Vec::new();
@@ -88,8 +87,7 @@ impl VariantsState {
     }
 }
 
-/// Whether something in which the variants differ can change how much redo the rows of `workload` are, which were calibrated in the
-/// first.
+/// Whether something in which the variants differ can change how much redo the rows of `workload` are: the first was calibrated.
 pub(super) fn may_change_redo(plan: &Plan, workload: &PlannedWorkload) -> bool {
     let Some((a, others)) = plan.arms().and_then(|paired| paired.variants.split_first()) else { return false };
     let parameters = |variant| plan.workload_of(variant, &workload.code).map(|w| &w.parameters);
@@ -128,6 +126,24 @@ pub(super) fn keep(plan: &mut Plan, mut plans: Vec<Plan>) -> Result<(), StudyErr
     Ok(())
 }
 
+/// The level and distance that `window` is measured under; `None` in the baseline, which has the distance of its pair.
+fn point(window: &InPair) -> Option<&LevelPoint> {
+    window.level.as_ref().filter(|_| window.arm != Letter::A)
+}
+
+/// The level in force in `window`; `None` in the baseline, and in a run without levels.
+pub(super) fn level_in_force(plan: &Plan, window: Option<&InPair>) -> Option<Level> {
+    let point = point(window?)?;
+    kind_of(&plan.target).ok()?.levels().into_iter().find(|level| level.name == point.level)
+}
+
+/// Watch over the replicas of a run of levels in `window`, which says by `alarm` while the test still runs that one is gone.
+pub(super) fn watch_over_level(plan: &Plan, window: Option<&InPair>, alarm: Sender<String>) -> Option<Levels> {
+    let (_, links) = plan.levels()?;
+    let level = level_in_force(plan, window).map(|level| (level.name, level.waits_for));
+    Some(Levels::new(level, links.replicas, alarm))
+}
+
 impl Context<'_> {
     /// Brings all variants about, the first one last. Sees what each is, what it can run, and that their settings took effect.
     pub(super) fn try_variants(&mut self) -> Result<(), StudyError> {
@@ -144,9 +160,7 @@ impl Context<'_> {
             self.manifest.target.clone_from(&found[0].of.target);
             self.manifest.variants = found.iter().map(|found| found.of.clone()).collect();
         }
-        if let Some(state) = &mut self.variants {
-            state.found = found;
-        }
+        self.variants.found = found;
         Ok(())
     }
 
@@ -158,7 +172,7 @@ impl Context<'_> {
         }
         let own: Vec<&str> = variant.settings.keys().map(String::as_str).collect();
         let doctor = self.side.target.doctor()?;
-        let forced = forced(&self.side.changes, &doctor, self.manifest.plan.force, &own)?;
+        let forced = forced(self.side.change.as_ref(), &doctor, self.manifest.plan.force, &own)?;
         if !is_alone {
             fit_variant(&mut self.manifest.plan, self.side.target.as_ref(), n, &own)?;
         }
@@ -210,21 +224,31 @@ impl Context<'_> {
         self.parked.is_empty()
     }
 
-    /// Brings a variant about, in the same steps whether or not it is in force, and reads its settings back. `delay_ms`: the distance of
-    /// the replicas, in a run of levels.
-    pub(super) fn take(&mut self, paired: &Paired, n: usize, delay_ms: Option<f64>) -> Result<(), StudyError> {
+    /// Brings a variant about, in force or not, for a `window` if they are levels, and reads its settings back.
+    pub(super) fn take(&mut self, paired: &Paired, n: usize, window: Option<&InPair>) -> Result<(), StudyError> {
         if let Some(links) = &paired.links {
-            return Ok(self.bring_level_about(links, paired.variants[n].level.as_ref(), delay_ms)?);
+            return Ok(self.bring_level_about(links, window)?);
         }
-        let Some(mut state) = self.variants.take() else { return Ok(()) };
+        let mut state = std::mem::take(&mut self.variants);
         let taken = self.bring_about(n, paired, &mut state).and_then(|()| self.see_in_force(paired, &state));
         // What worked before is no mistake of the user's.
         let measuring = !state.found.is_empty();
-        self.variants = Some(state);
+        self.variants = state;
         taken.map_err(|e| match e {
             StudyError::Target(TargetError::Usage(text)) if measuring => TargetError::Refused(text).into(),
             e => e,
         })
+    }
+
+    /// Brings about the level of `window`, or the baseline, with the delay of its pair to the replicas; `None`: without any.
+    pub(super) fn bring_level_about(&mut self, links: &Links, window: Option<&InPair>) -> Result<(), TargetError> {
+        let delay_ms = window.and_then(|window| window.level.as_ref()).map_or(0.0, |point| point.delay_ms);
+        let name = window.and_then(point).map(|point| point.level.as_str());
+        let way = if links.standbys.is_empty() { format!(", {delay_ms} ms one way") } else { String::new() };
+        self.step(format!("level {}{way}", name.unwrap_or("of the baseline")));
+        let levels = self.side.target.abilities().levels;
+        let levels = levels.ok_or_else(|| TargetError::Unsupported("the target has no replicas".into()))?;
+        levels.bring_about(name, Duration::from_nanos((delay_ms * 1e6) as u64))
     }
 
     fn bring_about(&mut self, n: usize, paired: &Paired, state: &mut VariantsState) -> Result<(), StudyError> {
@@ -294,8 +318,7 @@ impl Context<'_> {
 
     /// Makes the first variant's target the present one, and leaves that variant in force if commands of the user's bring them about.
     pub(super) fn put_back(&mut self) {
-        let Some(state) = &mut self.variants else { return };
-        let now = std::mem::take(&mut state.now);
+        let now = std::mem::take(&mut self.variants.now);
         self.turn_to(now, 0);
         let first = self.manifest.plan.arms().and_then(|paired| paired.variants.first());
         let Some(command) = first.and_then(|variant| variant.switch.as_ref()) else { return };
@@ -309,7 +332,7 @@ impl Context<'_> {
     /// Key of a workload's calibration: variants on databases of different kinds have one each.
     pub(super) fn calibration_key(&self, code: &str) -> String {
         let plan = &self.manifest.plan;
-        let now = self.variants.as_ref().map_or(0, |state| state.now);
+        let now = self.variants.now;
         let variants = plan.arms().and_then(|paired| Some([paired.variants.first()?, paired.variants.get(now)?]));
         let own = variants.is_some_and(|both| !same_kind(plan, both));
         Calibration::key(code, if own { Letter::nth(now) } else { Letter::A })
@@ -317,8 +340,7 @@ impl Context<'_> {
 
     /// The variant whose tables are loaded now, if some have a target of their own.
     pub(super) fn loaded_variant(&self) -> Option<Letter> {
-        let state = self.variants.as_ref().filter(|_| !self.shares_target())?;
-        Some(Letter::nth(state.now))
+        (!self.shares_target()).then(|| Letter::nth(self.variants.now))
     }
 }
 
@@ -379,8 +401,8 @@ mod tests {
             |jit: &str| TargetInfo { settings: [("jit".to_owned(), jit.to_owned())].into(), ..TargetInfo::default() };
         let of = |jit| VariantFound { target: info(jit), doctor: Vec::new() };
         let found = |jit, work_mem| Found { of: of(jit), values: values(work_mem), forced: None };
-        let mut state = VariantsState::new(&plan).unwrap();
-        state.found = vec![found("on", "4MB"), found("off", "8MB")];
+        let mut state =
+            VariantsState { found: vec![found("on", "4MB"), found("off", "8MB")], ..VariantsState::default() };
         let wrong = |state: &VariantsState, arms: &Paired, work_mem, jit| {
             state.not_in_force(arms, true, &values(work_mem), &info(jit))
         };
