@@ -17,6 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 use loadline_database::Work;
 use loadline_load::{Place, Request, Tally, TestError, TestHooks, Warmup, run_test};
+use loadline_model::limits::name;
 use loadline_model::{Column, JobLoad, LogWriterPoint, TestLimit};
 use loadline_workload::Limit;
 
@@ -46,6 +47,11 @@ impl References {
     /// Fails with the reason if the CPUs and memory of this machine are not those of the database.
     fn on_its_machine(&self) -> Result<(), String> {
         self.elsewhere.clone().map_or(Ok(()), Err)
+    }
+
+    /// Name of what is measured in place of `limit`: whole transactions, with their round trips.
+    pub(crate) fn in_place_of(&self, limit: Limit) -> Option<&'static str> {
+        (limit == Limit::Log && matches!(self.log, LogSource::Smallest(_))).then_some(name::SMALLEST_COMMITS)
     }
 }
 
@@ -78,34 +84,32 @@ impl Subject<'_> {
     }
 }
 
+/// One measurement of a part.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    /// In the part's own unit.
+    pub(crate) per_s: f64,
+    /// Measured limit, in words.
+    pub(crate) of: String,
+    /// Redo per transaction that it was measured with, bytes.
+    pub(crate) redo_bytes: Option<f64>,
+}
+
+impl Sample {
+    fn new(per_s: f64, of: impl Into<String>) -> Sample {
+        Sample { per_s, of: of.into(), redo_bytes: None }
+    }
+}
+
 /// One thing that bounds a test.
 pub(crate) trait Part {
-    /// Measures once, in its own unit per second. Returns `None` if that needs the figures of the test, and `subject`
-    /// has none yet.
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String>;
-
-    /// Whether the measurement before the test did its work, as far as its figures show. If not, the part prepares for
-    /// that work anew.
-    fn did_same_work(&mut self, _subject: Subject<'_>) -> bool {
-        true
-    }
+    /// Measures once the work of the test, as far as it is known. Returns `None` if that needs the figures of the test, and
+    /// `subject` has none yet.
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String>;
 
     /// Units that a transaction of the test takes; 0 if it did none of the work.
     fn per_tx(&self, _subject: Subject<'_>) -> Result<f64, String> {
         Ok(1.0)
-    }
-
-    /// Measured limit, in words.
-    fn measured(&self, references: &References) -> String;
-
-    /// Name of what it measures instead of the limit: whole transactions, with their round trips.
-    fn instead(&self, _references: &References) -> Option<&'static str> {
-        None
-    }
-
-    /// Redo per transaction that it was measured with, bytes.
-    fn redo_bytes(&self) -> Option<f64> {
-        None
     }
 
     /// A figure measured elsewhere, in place of a measurement.
@@ -119,12 +123,12 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
         Limit::Log => Box::new(log::Commits::default()),
         Limit::Statements => Box::new(statements::Statements::default()),
         Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
-            Box::new(Device::new(limit))
+            Box::new(Device(limit))
         }
         Limit::Copy => Box::new(cpu::Copies),
         Limit::Memory => Box::new(cpu::Memory::default()),
-        Limit::Loop(of) => Box::new(rows::Loops::new(of)),
-        Limit::Kernel => Box::new(cpu::Kernel::default()),
+        Limit::Loop(of) => Box::new(rows::Loops { of, all_rows: 0 }),
+        Limit::Kernel => Box::new(cpu::Kernel),
     }
 }
 

@@ -7,7 +7,7 @@ use loadline_workload::{Limit, Loop, Workload};
 
 use super::{Instrument, Kind, RunContext, boxed};
 use crate::evidence::Evidence;
-use crate::reference::{Part, References, Subject, part};
+use crate::reference::{Part, References, Sample, Subject, part};
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
@@ -29,7 +29,7 @@ struct Measured {
     limit: Limit,
     part: Box<dyn Part>,
     /// Measurement before the test, or why it failed; `None` if the part can only measure after it.
-    before: Result<Option<f64>, String>,
+    before: Result<Option<Sample>, String>,
 }
 
 impl Instrument for Limits {
@@ -109,7 +109,7 @@ impl Limits {
                     continue;
                 }
             };
-            let whole = measured.part.instead(references).is_some();
+            let whole = references.in_place_of(measured.limit).is_some();
             if subject.request.jobs == 1 && measured.limit.is_in_series() && !whole {
                 in_series = Some(in_series.map_or(limit.clone(), |before| one_after_the_other(&before, &limit)));
             } else {
@@ -155,19 +155,19 @@ impl Measured {
         if let Some(known) = self.part.known(subject, references) {
             return known.map(Some);
         }
-        let before = std::mem::replace(&mut self.before, Ok(None))?.filter(|_| self.part.did_same_work(subject));
-        let mut sample = || {
-            let rate = self.part.sample(subject, references)?;
-            rate.ok_or_else(|| "it was not measured".to_owned())
-        };
+        let before = std::mem::replace(&mut self.before, Ok(None))?;
+        let mut sample = || self.part.sample(subject, references)?.ok_or_else(|| "it was not measured".to_owned());
+        let after = sample()?;
         let rates = match before {
-            Some(before) => [before, sample()?],
-            None => [sample()?, sample()?],
+            Some(before) if before.redo_bytes == after.redo_bytes => [before.per_s, after.per_s],
+            // That was other work, or unknown before the test.
+            _ => [after.per_s, sample()?.per_s],
         };
         let per_tx = per_tx?;
         let samples = rates.map(|rate| rate / per_tx);
         // Others' use of a device makes whole transactions slower only.
-        let fastest = self.limit.is_steady() || self.part.instead(references).is_some();
+        let whole = references.in_place_of(self.limit);
+        let fastest = self.limit.is_steady() || whole.is_some();
         let tps = if fastest { samples[0].max(samples[1]) } else { (samples[0] + samples[1]) / 2.0 };
         if !(tps.is_finite() && tps > 0.0) {
             return Err("its measurement gave no rate".to_owned());
@@ -175,21 +175,21 @@ impl Measured {
         // Only a less busy device makes whole transactions faster than the smallest ones.
         let beaten = subject.figure(column::COMMIT_THROUGHPUT_TPS).ok().filter(|test| *test > tps * BEATEN);
         if let Some(test) = beaten
-            && self.part.instead(references).is_some()
+            && whole.is_some()
         {
             return Err(format!(
                 "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
                  changed meanwhile",
-                self.part.measured(references),
+                after.of,
                 samples[0],
                 samples[1]
             ));
         }
         Ok(Some(TestLimit {
-            name: self.part.instead(references).unwrap_or(self.limit.name()).to_owned(),
-            of: self.part.measured(references),
+            name: whole.unwrap_or(self.limit.name()).to_owned(),
+            of: after.of,
             jobs: subject.request.jobs,
-            redo_bytes_per_tx: self.part.redo_bytes(),
+            redo_bytes_per_tx: after.redo_bytes,
             tps,
             samples: samples.to_vec(),
             source: LimitSource::Run,
@@ -218,6 +218,7 @@ fn earlier_redo_bytes(request: &Request, earlier: &[TestRecord]) -> Option<f64> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::LogSource;
     use crate::testing::{figures, references, request, subject};
 
     fn limit(name: &str, samples: &[f64], source: LimitSource) -> TestLimit {
@@ -233,69 +234,61 @@ mod tests {
         }
     }
 
-    /// A part that measured 300 after the test.
-    struct Known {
-        same_work: bool,
-        per_tx: f64,
-        instead: Option<&'static str>,
+    fn sample(per_s: f64, redo_bytes: f64) -> Sample {
+        Sample { per_s, of: String::new(), redo_bytes: Some(redo_bytes) }
     }
 
-    impl Known {
-        /// The limit of a test with so many transactions a second, of which this was measured before it.
-        fn after(self, before: Result<Option<f64>, String>, test_tps: f64) -> Result<Option<TestLimit>, String> {
-            let dir = tempfile::tempdir().unwrap();
-            let request = request(dir.path(), "DBL-11", 2);
-            let figures = figures(&[(column::COMMIT_THROUGHPUT_TPS, test_tps)]);
-            let subject = Subject { figures: Some(&figures), ..subject(&request) };
-            Measured { limit: Limit::Log, part: Box::new(self), before }
-                .after(subject, &references(Err("none".to_owned())))
-        }
-    }
+    /// A part of which a transaction takes so much, and that measures 300 of 1 KiB of redo.
+    struct Known(f64);
 
     impl Part for Known {
-        fn sample(&mut self, _: Subject<'_>, _: &References) -> Result<Option<f64>, String> {
-            Ok(Some(300.0))
-        }
-
-        fn did_same_work(&mut self, _: Subject<'_>) -> bool {
-            self.same_work
+        fn sample(&mut self, _: Subject<'_>, _: &References) -> Result<Option<Sample>, String> {
+            Ok(Some(sample(300.0, 1024.0)))
         }
 
         fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
-            Ok(self.per_tx)
+            Ok(self.0)
         }
+    }
 
-        fn measured(&self, _: &References) -> String {
-            String::new()
-        }
+    /// The limit of a test with so many transactions a second.
+    fn after(
+        per_tx: f64,
+        before: Result<Option<Sample>, String>,
+        log: LogSource,
+        test_tps: f64,
+    ) -> Result<Option<TestLimit>, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let request = request(dir.path(), "DBL-11", 2);
+        let figures = figures(&[(column::COMMIT_THROUGHPUT_TPS, test_tps)]);
+        let subject = Subject { figures: Some(&figures), ..subject(&request) };
+        let references = References { log, ..references(Err("none".to_owned())) };
+        Measured { limit: Limit::Log, part: Box::new(Known(per_tx)), before }.after(subject, &references)
+    }
 
-        fn instead(&self, _: &References) -> Option<&'static str> {
-            self.instead
-        }
+    fn no_log() -> LogSource {
+        LogSource::None("none".to_owned())
     }
 
     #[test]
     fn whole_transactions_that_a_test_beats_are_no_limit() {
-        let of = |test_tps, instead| {
-            let part = Known { same_work: true, per_tx: 1.0, instead };
-            part.after(Ok(Some(300.0)), test_tps).map(|limit| limit.unwrap().name)
-        };
-        assert_eq!(of(310.0, Some("smallest commits")).unwrap(), "smallest commits", "within noise");
-        assert!(of(400.0, Some("smallest commits")).unwrap_err().contains("fewer than its 400"));
-        assert_eq!(of(400.0, None).unwrap(), "log writer");
+        let of = |test_tps, log| after(1.0, Ok(Some(sample(300.0, 1024.0))), log, test_tps).map(|of| of.unwrap().name);
+        let smallest = || LogSource::Smallest(Default::default());
+        assert_eq!(of(310.0, smallest()).unwrap(), "smallest commits", "within noise");
+        assert!(of(400.0, smallest()).unwrap_err().contains("fewer than its 400"));
+        assert_eq!(of(400.0, no_log()).unwrap(), "log writer");
     }
 
     #[test]
     fn a_measurement_of_other_work_is_made_again() {
-        let samples = |same_work, per_tx, before: Result<Option<f64>, &str>| {
-            let part = Known { same_work, per_tx, instead: None };
-            part.after(before.map_err(str::to_owned), 1.0).map(|limit| limit.map(|l| l.samples))
+        let samples = |per_tx, before: Result<Option<Sample>, &str>| {
+            after(per_tx, before.map_err(str::to_owned), no_log(), 1.0).map(|limit| limit.map(|l| l.samples))
         };
-        assert_eq!(samples(true, 2.0, Ok(Some(100.0))), Ok(Some(vec![50.0, 150.0])));
-        assert_eq!(samples(false, 1.0, Ok(Some(100.0))), Ok(Some(vec![300.0, 300.0])));
-        assert_eq!(samples(true, 1.0, Ok(None)), Ok(Some(vec![300.0, 300.0])), "nothing was known before");
-        assert_eq!(samples(true, 1.0, Err("no space")), Err("no space".to_owned()));
-        assert_eq!(samples(true, 0.0, Err("no space")), Ok(None), "what the test does not do need not be measured");
+        assert_eq!(samples(2.0, Ok(Some(sample(100.0, 1024.0)))), Ok(Some(vec![50.0, 150.0])));
+        assert_eq!(samples(1.0, Ok(Some(sample(100.0, 512.0)))), Ok(Some(vec![300.0, 300.0])));
+        assert_eq!(samples(1.0, Ok(None)), Ok(Some(vec![300.0, 300.0])), "nothing was known before");
+        assert_eq!(samples(1.0, Err("no space")), Err("no space".to_owned()));
+        assert_eq!(samples(0.0, Err("no space")), Ok(None), "what the test does not do need not be measured");
     }
 
     #[test]

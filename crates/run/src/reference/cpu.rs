@@ -6,8 +6,8 @@ use loadline_model::column;
 use loadline_model::format::bytes;
 use loadline_workload::sum;
 
-use super::threads::{calls_per_s, in_huge_pages, threads};
-use super::{Part, References, Subject};
+use super::threads::{calls_per_s, in_huge_pages, threads, threads_of_queries};
+use super::{Part, References, Sample, Subject};
 use crate::test::MIB;
 
 /// Size of all source buffers of copies, and of all target buffers, bytes: more than the caches of a CPU's own.
@@ -19,7 +19,7 @@ const MAX_READ_BYTES: f64 = 256.0 * MIB;
 pub(super) struct Copies;
 
 impl Part for Copies {
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
         references.on_its_machine()?;
         let row_bytes = row_bytes(subject)?;
         let threads = threads(subject.request.jobs);
@@ -29,15 +29,11 @@ impl Part for Copies {
             let (from, mut to) = (vec![1_u8; rows * row_bytes], vec![0_u8; rows * row_bytes]);
             move |_| copy(black_box(&from), &mut to, row_bytes)
         })?;
-        Ok(Some(copies_per_s * rows as f64))
+        Ok(Some(Sample::new(copies_per_s * rows as f64, "copies of the rows in memory")))
     }
 
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         Ok(subject.request.work.program.mean_rows_changed_per_tx())
-    }
-
-    fn measured(&self, _: &References) -> String {
-        "copies of the rows in memory".to_owned()
     }
 }
 
@@ -58,26 +54,19 @@ fn row_bytes(subject: Subject<'_>) -> Result<usize, String> {
 }
 
 /// Procedural code: the computations of a transaction, compiled.
-#[derive(Default)]
-pub(super) struct Kernel {
-    threads: u32,
-}
+pub(super) struct Kernel;
 
 impl Part for Kernel {
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
         references.on_its_machine()?;
-        let program = &subject.request.work.program;
-        self.threads = threads(subject.request.jobs);
+        let (program, threads) = (&subject.request.work.program, threads(subject.request.jobs));
         let compute = |_| {
             |_| {
                 let _ = black_box(program.compute());
             }
         };
-        calls_per_s(self.threads, &references.interrupted, compute).map(Some)
-    }
-
-    fn measured(&self, _: &References) -> String {
-        format!("the same computations, compiled, by {} threads", self.threads)
+        let per_s = calls_per_s(threads, &references.interrupted, compute)?;
+        Ok(Some(Sample::new(per_s, format!("the same computations, compiled, by {threads} threads"))))
     }
 }
 
@@ -85,13 +74,10 @@ impl Part for Kernel {
 #[derive(Default)]
 pub(super) struct Memory {
     words: Vec<u64>,
-    threads: u32,
-    /// A note if they are not in huge pages.
-    pages: String,
 }
 
 impl Part for Memory {
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
         references.on_its_machine()?;
         if subject.figures.is_none() {
             return Ok(None);
@@ -99,27 +85,22 @@ impl Part for Memory {
         let wanted = self.per_tx(subject)?.min(MAX_READ_BYTES) as usize;
         // Not zeros, which the system maps to one page.
         self.words.resize(wanted.div_ceil(8).max(1), 1);
-        self.pages = in_huge_pages(&self.words);
-        let workers = subject.request.work.parallel_workers().unwrap_or(1);
-        self.threads = threads(subject.request.jobs.saturating_mul(workers));
-        let words = &self.words;
+        let pages = in_huge_pages(&self.words);
+        let (words, threads) = (&self.words, threads_of_queries(subject));
         let read = |_| {
             |_| {
                 let _ = black_box(sum(black_box(words)));
             }
         };
-        let reads = calls_per_s(self.threads, &references.interrupted, read)?;
-        Ok(Some(reads * size_of_val(&words[..]) as f64))
+        let reads = calls_per_s(threads, &references.interrupted, read)?;
+        let size = size_of_val(&words[..]) as f64;
+        let of = format!("reads of {} of memory{pages} by {threads} threads", bytes(size));
+        Ok(Some(Sample::new(reads * size, of)))
     }
 
     /// Bytes of the tables that a transaction reads, as stored by the database: of the columns that it reads, if these are apart.
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         Ok(subject.figure(column::DATA_MIB_PER_S)? / subject.figure(column::COMMIT_THROUGHPUT_TPS)? * MIB)
-    }
-
-    fn measured(&self, _: &References) -> String {
-        let size = bytes(size_of_val(&self.words[..]) as f64);
-        format!("reads of {size} of memory{} by {} threads", self.pages, self.threads)
     }
 }
 

@@ -12,12 +12,12 @@ use loadline_model::column;
 use loadline_model::format::bytes;
 use loadline_model::plan::Payload;
 use loadline_model::probe::Operation;
-use loadline_storage::probe::{Point, ProbeError, ProbeOptions, ProbeSession};
+use loadline_storage::probe::{Point, ProbeOptions, ProbeSession};
 use loadline_storage::{Kind, StorageFacts};
 use loadline_workload::Limit;
 
 use super::place::check_free_space;
-use super::{Part, References, Subject};
+use super::{Part, References, Sample, Subject};
 use crate::test::MIB;
 
 /// Lengths of a measurement to try, s: the first is enough for thousands of blocks, the second for a device that stalls.
@@ -39,17 +39,17 @@ type Session = ProbeSession<Arc<AtomicBool>>;
 pub(crate) struct TestFile(Mutex<Option<Result<Session, String>>>);
 
 impl TestFile {
+    /// Calls `measure` with the file's session and folder.
     fn with<T>(
         &self,
         subject: Subject<'_>,
         references: &References,
-        measure: impl FnOnce(&mut Session) -> Result<T, ProbeError>,
+        measure: impl FnOnce(&mut Session, &Path) -> Result<T, String>,
     ) -> Result<T, String> {
+        let dir = references.data_dir.as_deref().map_err(Clone::clone)?;
         let mut made = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = made.get_or_insert_with(|| {
-            make(references.data_dir.as_deref().map_err(Clone::clone)?, &subject.request.work, &references.interrupted)
-        });
-        measure(session.as_mut().map_err(|why| why.clone())?).map_err(|e| e.to_string())
+        let session = made.get_or_insert_with(|| make(dir, &subject.request.work, &references.interrupted));
+        measure(session.as_mut().map_err(|why| why.clone())?, dir)
     }
 }
 
@@ -77,24 +77,17 @@ pub(crate) fn probe_options(payload: Payload) -> ProbeOptions {
 }
 
 /// A limit of the device: its units are bytes if it is a bandwidth, else blocks.
-pub(super) struct Device {
-    limit: Limit,
-    of: String,
-}
+pub(super) struct Device(pub(super) Limit);
 
 impl Device {
-    pub(super) fn new(limit: Limit) -> Device {
-        Device { limit, of: String::new() }
-    }
-
     fn is_bandwidth(&self) -> bool {
-        matches!(self.limit, Limit::ReadBandwidth | Limit::WriteBandwidth)
+        matches!(self.0, Limit::ReadBandwidth | Limit::WriteBandwidth)
     }
 
     /// Size of a transfer, bytes, and number in flight.
     fn shape(&self, subject: Subject<'_>) -> Result<(u64, u32), String> {
         let (jobs, work) = (subject.request.jobs, &subject.request.work);
-        let in_flight = match self.limit {
+        let in_flight = match self.0 {
             _ if self.is_bandwidth() => return Ok(SEQUENTIAL),
             Limit::BlockReads => jobs,
             // All rows of a query, each in a block of its own.
@@ -108,37 +101,38 @@ impl Device {
 }
 
 impl Part for Device {
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
         let (wanted, depth) = self.shape(subject)?;
-        let (of, per_s) = references.test_file.with(subject, references, |session| {
+        references.test_file.with(subject, references, |session, dir| {
             let size = if session.direct() { wanted.next_multiple_of(session.alignment()) } else { wanted };
-            let (what, operation) = match self.limit {
+            let (what, operation) = match self.0 {
                 Limit::BlockWrites => ("random writes", Operation::SequentialWrite),
                 Limit::ReadBandwidth => ("sequential reads", Operation::SequentialRead),
                 Limit::WriteBandwidth => ("sequential writes", Operation::SequentialWrite),
                 _ => ("random reads", Operation::RandomRead),
             };
-            let mut measure = |seconds| match self.limit {
+            let mut measure = |seconds| match self.0 {
                 Limit::BlockWrites => session.random_writes_per_s(size, depth, seconds),
                 _ => session.measure(&Point { operation, size, depth }, seconds).map(|row| row.map(|r| r.per_s)),
             };
             let [short, long] = SAMPLES_S;
-            let per_s = match measure(short)? {
-                None => measure(long)?,
+            let per_s = match measure(short) {
+                Ok(None) => measure(long),
                 measured => measured,
             };
+            let per_s = per_s.map_err(|e| e.to_string())?;
             let of = format!(
-                "{what} of {}, {depth} in flight ({}{}), of a file of {}",
+                "{what} of {}, {depth} in flight ({}{}), of a file of {} in {}",
                 bytes(size as f64),
                 if session.direct() { "O_DIRECT, " } else { "through the page cache, " },
                 session.engine().0.name(),
                 bytes(session.file_bytes as f64),
+                dir.display(),
             );
             let unit = if self.is_bandwidth() { size as f64 } else { 1.0 };
-            Ok((of, per_s.map(|n| n * unit)))
-        })?;
-        self.of = of;
-        per_s.map(Some).ok_or_else(|| "nothing completed within the measurement".to_owned())
+            let per_s = per_s.ok_or_else(|| "nothing completed within the measurement".to_owned())?;
+            Ok(Some(Sample::new(per_s * unit, of)))
+        })
     }
 
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
@@ -146,7 +140,7 @@ impl Part for Device {
         // The device of the log is also that of the data.
         let shared = subject.request.disk.is_some() && subject.request.disk == subject.request.data_disk;
         let of_both = |column, unit| if shared { of(column, unit) } else { Err("on another device".to_owned()) };
-        let per_s = match self.limit {
+        let per_s = match self.0 {
             Limit::ReadBandwidth => fewest([
                 of(column::DATA_MIB_PER_S, MIB),
                 of(column::READ_MIB_PER_S, MIB),
@@ -167,13 +161,6 @@ impl Part for Device {
             ]),
         };
         Ok(per_s? / of(column::COMMIT_THROUGHPUT_TPS, 1.0)?)
-    }
-
-    fn measured(&self, references: &References) -> String {
-        match &references.data_dir {
-            Ok(dir) => format!("{} in {}", self.of, dir.display()),
-            Err(_) => String::new(),
-        }
     }
 }
 
@@ -197,7 +184,7 @@ mod tests {
     use loadline_model::Column;
 
     fn per_tx(limit: Limit, request: &Request, known: &[(&'static Column, f64)]) -> Result<f64, String> {
-        Device::new(limit).per_tx(Subject { figures: Some(&figures(known)), ..subject(request) })
+        Device(limit).per_tx(Subject { figures: Some(&figures(known)), ..subject(request) })
     }
 
     #[test]
@@ -253,10 +240,8 @@ mod tests {
             (Limit::BlockWrites, "random writes"),
             (Limit::WriteBandwidth, "sequential writes"),
         ] {
-            let mut part = Device::new(limit);
-            let rate = part.sample(subject, &references).unwrap().unwrap();
-            assert!(rate > 0.0, "{words}");
-            assert!(part.measured(&references).contains(words), "{}", part.measured(&references));
+            let sample = Device(limit).sample(subject, &references).unwrap().unwrap();
+            assert!(sample.per_s > 0.0 && sample.of.contains(words), "{words}: {}", sample.of);
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
@@ -266,7 +251,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let request = request(dir.path(), "STO-READ", 1);
         let subject = subject(&request);
-        let why = |data_dir| Device::new(Limit::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
+        let why = |data_dir| Device(Limit::BlockReads).sample(subject, &references(data_dir)).unwrap_err();
         assert_eq!(why(Err("the data is elsewhere".to_owned())), "the data is elsewhere");
         assert!(why(Ok(dir.path().join("gone"))).contains("gone"));
         let needed = check_free_space(dir.path(), "the file", u64::MAX).unwrap_err();

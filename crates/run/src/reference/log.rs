@@ -8,13 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
 use loadline_load::{Request, Warmup};
-use loadline_model::limits::name;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError, RedoSize};
 
 use super::place::{check_free_space, not_here};
-use super::{LogSource, Part, References, Subject, throughput_in, with_work};
+use super::{LogSource, Part, References, Sample, Subject, throughput_in, with_work};
 use crate::calibrate::{fit, measure_expected, with};
 use crate::test::MIB;
 
@@ -127,7 +126,7 @@ fn device_of(info: &TargetInfo) -> String {
 pub(super) struct Commits {
     /// Work with the redo of a transaction that writes, and that redo, bytes.
     work: Option<(Arc<Work>, f64)>,
-    /// Whether it measures whole transactions of any redo instead.
+    /// Whether it measures whole transactions of any redo in their place.
     whole: bool,
 }
 
@@ -158,57 +157,38 @@ fn parts(redo: f64) -> f64 {
 }
 
 impl Part for Commits {
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
         let writer = match &references.log {
             LogSource::Measured(writer) => writer,
             LogSource::Smallest(commits) if subject.request.work.program.commit == Commit::Wait => {
                 self.whole = true;
-                return commits.sample(subject).map(Some);
+                let of = "the smallest durable transactions of this database";
+                return Ok(Some(Sample::new(commits.sample(subject)?, of)));
             }
             LogSource::Smallest(_) => return Err(not_here("log")),
             LogSource::Points(_) => return Ok(None),
             LogSource::None(reason) => return Err(reason.clone()),
         };
+        let redo_now = redo(subject);
+        let is_other = |(_, measured): &mut (Arc<Work>, f64)| redo_now.as_ref().is_ok_and(|redo| !same_redo(*measured, *redo));
+        self.work.take_if(is_other);
         if self.work.is_none() {
             let known = subject.redo_bytes.or(subject.earlier_redo_bytes).is_some() || subject.figures.is_some();
             if !known || writing_share(subject)? == 0.0 {
                 return Ok(None);
             }
-            let redo = redo(subject)?;
+            let redo = redo_now?;
             let work = writer.equivalent_work(&subject.request.work, redo / parts(redo))?;
             self.work = Some((Arc::new(work), redo));
         }
-        let Some((work, _)) = &self.work else { return Ok(None) };
-        throughput_in(WINDOWS_S, &writer.request(work, subject.request.jobs, WARMUP_S)).map(Some)
-    }
-
-    fn did_same_work(&mut self, subject: Subject<'_>) -> bool {
-        let same = redo(subject).ok().zip(self.redo_bytes()).is_none_or(|(test, measured)| same_redo(measured, test));
-        if !same {
-            self.work = None;
-        }
-        same
+        let Some((work, redo)) = &self.work else { return Ok(None) };
+        let per_s = throughput_in(WINDOWS_S, &writer.request(work, subject.request.jobs, WARMUP_S))?;
+        Ok(Some(Sample { per_s, of: writer.of.clone(), redo_bytes: Some(*redo) }))
     }
 
     fn per_tx(&self, subject: Subject<'_>) -> Result<f64, String> {
         let share = writing_share(subject)?;
         if share == 0.0 || self.whole { Ok(share) } else { Ok(share * parts(redo(subject)?)) }
-    }
-
-    fn instead(&self, references: &References) -> Option<&'static str> {
-        matches!(references.log, LogSource::Smallest(_)).then_some(name::SMALLEST_COMMITS)
-    }
-
-    fn measured(&self, references: &References) -> String {
-        match &references.log {
-            LogSource::Measured(writer) => writer.of.clone(),
-            LogSource::Smallest(_) => "the smallest durable transactions of this database".to_owned(),
-            _ => String::new(),
-        }
-    }
-
-    fn redo_bytes(&self) -> Option<f64> {
-        self.work.as_ref().map(|(_, redo)| *redo)
     }
 
     fn known(&self, subject: Subject<'_>, references: &References) -> Option<Result<TestLimit, String>> {

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_database::Work;
 use loadline_workload::{Loop, LoopRows, Looping, Stream};
 
-use super::threads::{calls_per_s, in_huge_pages, threads};
-use super::{Part, References, Subject};
+use super::threads::{calls_per_s, in_huge_pages, threads_of_queries};
+use super::{Part, References, Sample, Subject};
 
 /// Maximum size of the rows of a table in memory, bytes.
 const MAX_BYTES: u64 = 128 << 20;
+const NO_ROWS: &str = "the table has no rows";
 
 /// Rows of the last workload that was measured: the next one usually needs the same.
 #[derive(Default)]
@@ -46,33 +47,23 @@ impl LastRows {
 }
 
 pub(super) struct Loops {
-    of: Loop,
-    threads: u32,
-    /// Rows of the large table in memory and in the database.
-    rows: (u64, u64),
-    /// See [`Rows`].
-    pages: String,
-}
-
-impl Loops {
-    pub(super) fn new(of: Loop) -> Loops {
-        Loops { of, threads: 0, rows: (0, 0), pages: String::new() }
-    }
+    pub(super) of: Loop,
+    /// Rows of the large table in the database, once they are known.
+    pub(super) all_rows: u64,
 }
 
 impl Part for Loops {
     /// Work of the loop ([`Loop::work`]) per second.
-    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
         references.on_its_machine()?;
-        let work = subject.request.work.as_ref();
+        let (work, threads) = (subject.request.work.as_ref(), threads_of_queries(subject));
         let Rows { of: rows, pages } = references.rows.for_work(work);
-        self.pages = pages;
-        self.rows = (rows.rows(), rows.of_all);
-        if self.rows.0 == 0 {
-            return Err("the table has no rows".to_owned());
+        let (held, all) = (rows.rows(), rows.of_all);
+        self.all_rows = all;
+        if held == 0 {
+            return Err(NO_ROWS.to_owned());
         }
-        self.threads = threads(subject.request.jobs.saturating_mul(work.parallel_workers().unwrap_or(1)));
-        let streams: Result<Vec<Stream>, _> = (0..self.threads).map(|job| work.stream(job)).collect();
+        let streams: Result<Vec<Stream>, _> = (0..threads).map(|job| work.stream(job)).collect();
         let streams = streams.map_err(|e| e.to_string())?;
         let query = |thread: u32| {
             let (start, mut looping) = (&streams[thread as usize], Looping::new(self.of, &rows));
@@ -90,18 +81,14 @@ impl Part for Loops {
                 }
             }
         };
-        let transactions = calls_per_s(self.threads, &references.interrupted, query)?;
-        Ok(Some(transactions * self.of.work(self.rows.0)))
+        let transactions = calls_per_s(threads, &references.interrupted, query)?;
+        let which = if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
+        let of = format!("the same queries as loops over {which} in memory{pages}, by {threads} threads");
+        Ok(Some(Sample::new(transactions * self.of.work(held), of)))
     }
 
     fn per_tx(&self, _: Subject<'_>) -> Result<f64, String> {
         // No rows: nothing was measured, which has another reason.
-        if self.rows.1 == 0 { Err("the table has no rows".to_owned()) } else { Ok(self.of.work(self.rows.1)) }
-    }
-
-    fn measured(&self, _: &References) -> String {
-        let (held, all) = self.rows;
-        let of = if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
-        format!("the same queries as loops over {of} in memory{}, by {} threads", self.pages, self.threads)
+        if self.all_rows == 0 { Err(NO_ROWS.to_owned()) } else { Ok(self.of.work(self.all_rows)) }
     }
 }

@@ -8,7 +8,7 @@ use loadline_model::Driver;
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;
-use super::{Part, References, Subject, throughput_in, with_work};
+use super::{Part, References, Sample, Subject, throughput_in, with_work};
 
 const WARMUP_S: f64 = 0.1;
 /// Windows to try, s: on a busy machine a call of the in-database driver may return after a short one.
@@ -22,7 +22,7 @@ pub(super) struct Statements {
 }
 
 impl Part for Statements {
-    fn sample(&mut self, subject: Subject<'_>, _: &References) -> Result<Option<f64>, String> {
+    fn sample(&mut self, subject: Subject<'_>, _: &References) -> Result<Option<Sample>, String> {
         if self.request.is_none() {
             let like = subject.request;
             let work = Arc::new(emptied(like.target.as_ref(), &like.work)?);
@@ -33,12 +33,8 @@ impl Part for Statements {
             self.request = Some(with_work(like, work, WARMUP_S));
         }
         let Some(request) = &self.request else { return Ok(None) };
-        awake(|| throughput_in(WINDOWS_S, request)).map(Some)
-    }
-
-    fn measured(&self, _: &References) -> String {
-        let driver = self.request.as_ref().map_or("", |r| r.driver.name());
-        format!("the same transactions with empty statements ({driver} driver)")
+        let of = format!("the same transactions with empty statements ({} driver)", request.driver.name());
+        Ok(Some(Sample::new(awake(|| throughput_in(WINDOWS_S, request))?, of)))
     }
 }
 

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use loadline_storage::{run_only_when_idle, use_huge_pages};
 
+use super::Subject;
+
 /// Shortest and longest time of a measurement, unless one call takes longer.
 pub(super) const SAMPLE: Duration = Duration::from_millis(200);
 const LONGEST: Duration = Duration::from_millis(600);
@@ -18,6 +20,11 @@ const ALIKE: (usize, f64) = (3, 0.02);
 pub(super) fn threads(sessions: u32) -> u32 {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     sessions.clamp(1, u32::try_from(cpus).unwrap_or(u32::MAX))
+}
+
+/// Number of threads that do the queries of the jobs of a test, each with its parallel workers.
+pub(super) fn threads_of_queries(subject: Subject<'_>) -> u32 {
+    threads(subject.request.jobs.saturating_mul(subject.request.work.parallel_workers().unwrap_or(1)))
 }
 
 /// Moves `memory` into huge pages. If that fails, returns a note for the limit's text.
