@@ -105,9 +105,6 @@ fn inode(of: &Metadata) -> Inode {
 
 impl DataFiles {
     /// Writes dirty pages to the device and drops all files from the page cache.
-    ///
-    /// # Errors
-    /// The directory cannot be read.
     pub fn drop_all(&self) -> Result<Dropped, CollectError> {
         let (found, mut missed) = self.find()?;
         let mut dropped = Dropped::default();
@@ -128,10 +125,7 @@ impl DataFiles {
         Ok(dropped)
     }
 
-    /// Hashes the blocks of at most `most` bytes, the log's included, of the files that were changed last first.
-    ///
-    /// # Errors
-    /// The directory, or none of the files, can be read.
+    /// Hashes the blocks of at most `most` bytes, the log's included, of the files that were changed last first. Fails if none can be read.
     pub fn identical_blocks(&self, most: u64) -> Result<Identical, CollectError> {
         let mut all = match self {
             DataFiles::Below { directory, .. } => below(directory, None)?.0,

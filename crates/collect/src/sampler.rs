@@ -219,9 +219,7 @@ pub struct PendingReading {
 
 impl PendingReading {
     /// Waits for the reading, at most [`SamplerConfig::reading_timeout`] after it was due.
-    ///
-    /// # Errors
-    /// The source hangs, or the sampler's thread has ended.
+    /// Fails if the source hangs, or the sampler's thread has ended.
     pub fn wait(self) -> Result<WindowReading, CollectError> {
         self.reply.recv_timeout(clock::until(self.at_ns).saturating_add(self.timeout)).map_err(|e| match e {
             RecvTimeoutError::Timeout => {
@@ -243,9 +241,6 @@ pub struct Sampler {
 
 impl Sampler {
     /// Starts the thread, which alone calls `source`.
-    ///
-    /// # Errors
-    /// The system gives no thread.
     pub fn start(config: SamplerConfig, source: Box<dyn Observer>) -> Result<Sampler, CollectError> {
         let (commands, inbox) = channel();
         let (done_sender, done) = channel();
@@ -262,17 +257,12 @@ impl Sampler {
     }
 
     /// Reads all counters now and returns them. They are also a point of the series.
-    ///
-    /// # Errors
-    /// The source hangs, or the sampler's thread has ended.
+    /// Fails if the source hangs, or the sampler's thread has ended.
     pub fn reading(&self, name: &str) -> Result<WindowReading, CollectError> {
         self.reading_at(name, loadline_storage::now_ns())?.wait()
     }
 
     /// Announces a reading of window start or end at `at_ns`. Nothing else is read shortly before it, so that it is on time.
-    ///
-    /// # Errors
-    /// The sampler's thread has ended.
     pub fn reading_at(&self, name: &str, at_ns: u64) -> Result<PendingReading, CollectError> {
         let (sender, reply) = channel();
         let command = Command::Reading { at_ns, reply: sender };

@@ -100,10 +100,7 @@ impl Session<'_> {
         }
     }
 
-    /// Closes the session and opens another one if it has done its transactions.
-    ///
-    /// # Errors
-    /// Those of the database: the job then has no session.
+    /// Closes the session and opens another one if it has done its transactions. After an error the job has no session.
     pub(crate) fn renew(
         &mut self,
         books: &mut Books<'_>,

@@ -46,9 +46,7 @@ use watch::{MANY_JOBS, Observed, Watch, wait_started, watch_window};
 /// Called by a test before its jobs start and after they have ended.
 pub trait TestHooks {
     /// All sessions are open; the jobs start when this returns. What it starts must end when `shared` says so.
-    ///
-    /// # Errors
-    /// If it cannot start; the test then fails.
+    /// If it fails, so does the test.
     fn start(&mut self, _request: &Request, _shared: &Arc<Shared>) -> Result<(), TargetError> {
         Ok(())
     }
@@ -149,9 +147,6 @@ const SILENT_SOURCE: &str = "the session that reads the counters does not respon
 const START_DELAY: Duration = Duration::from_millis(20);
 
 /// Runs one test. Calls `tick` as [`Tick`] says, on a thread that only waits for the window's end.
-///
-/// # Errors
-/// [`TestError`]; there are no results then.
 #[expect(clippy::too_many_lines)]
 pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&Tick)) -> Result<Measured, TestError> {
     let mut observer = request.target.observer()?;

@@ -48,9 +48,7 @@ pub fn allow_jobs(target: &dyn Target, jobs: u32) -> Result<(), Limit> {
 }
 
 /// Raises the user's limit of threads, as far as the process may, and checks that each of `jobs` can have one.
-///
-/// # Errors
-/// The first limit that they would exceed. Limits that cannot be read say nothing.
+/// Limits that cannot be read say nothing.
 pub fn allow_threads(jobs: u32) -> Result<(), Limit> {
     let mut limits = limits_under(Path::new("/"));
     // The kernel does not hold root to it.

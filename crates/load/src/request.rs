@@ -98,8 +98,6 @@ pub enum Place {
 pub trait RemoteJobs: Send + Sync {
     /// Opens the sessions of all jobs of a test. What the jobs do is then in `shared`, which is brought up to date until the
     /// window starts, and after its end; in the window nothing is heard of them.
-    ///
-    /// # Errors
-    /// [`TestError::Remote`] names who cannot, and why. No session of those that answer is open then.
+    /// An error names who cannot, and why: no session of those that answer is open then.
     fn open(&self, request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError>;
 }

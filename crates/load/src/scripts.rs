@@ -55,10 +55,7 @@ impl ScriptJob {
     }
 
     /// Runs a script from its start to its end.
-    ///
-    /// # Errors
-    /// With file, line and column: [`TargetError::Conflict`] if it lost against another transaction; after any other
-    /// error pgbench's client ends, and so must the job.
+    /// Errors have file, line and column. After any but [`TargetError::Conflict`] pgbench's client ends, and so must the job.
     pub(crate) fn transaction(&mut self, session: &mut dyn ClientSession, shared: &Shared) -> Result<(), TargetError> {
         self.client.choose();
         self.sent.open = false;

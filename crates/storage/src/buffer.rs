@@ -24,10 +24,7 @@ unsafe impl Send for AlignedBuf {}
 unsafe impl Sync for AlignedBuf {}
 
 impl AlignedBuf {
-    /// `bytes` zeroed bytes.
-    ///
-    /// # Errors
-    /// `bytes` is 0, or memory is short.
+    /// `bytes` zeroed bytes. Fails for 0.
     pub fn new(bytes: usize) -> Result<AlignedBuf, DeviceError> {
         let no = DeviceError::NoMemory { bytes };
         let layout = match Layout::from_size_align(bytes, PAGE) {

@@ -48,18 +48,12 @@ pub fn cached_in(file: &File, bytes: &Range<u64>) -> Option<u64> {
 
 /// Drops `file` from the page cache (posix_fadvise(2), `POSIX_FADV_DONTNEED`). Dirty pages stay, but their write-out
 /// starts. Needs no privilege and affects all users of the file.
-///
-/// # Errors
-/// As posix_fadvise(2).
 pub fn drop_cached(file: &File) -> io::Result<()> {
     // Length 0: to the end of the file.
     drop_range(file, &(0..0))
 }
 
 /// Evicts a range of `file`. Folios (of up to 2 MiB) that are only partly in it stay.
-///
-/// # Errors
-/// As posix_fadvise(2).
 pub fn drop_range(file: &File, bytes: &Range<u64>) -> io::Result<()> {
     let (offset, length) = (bytes.start as i64, bytes.end.saturating_sub(bytes.start) as i64);
     Ok(posix_fadvise(file, offset, length, PosixFadviseAdvice::POSIX_FADV_DONTNEED)?)
@@ -67,9 +61,7 @@ pub fn drop_range(file: &File, bytes: &Range<u64>) -> io::Result<()> {
 
 /// Starts to write the dirty pages of a range of `file` (`0..0`: all) and keeps them in the page cache (sync_file_range(2),
 /// `SYNC_FILE_RANGE_WRITE`). Waits while the device's queue is full. Works with a descriptor for reading.
-///
-/// # Errors
-/// As sync_file_range(2). Errors of the writes themselves still reach a later sync.
+/// Errors of the writes themselves still reach a later sync.
 pub fn start_writing(file: &File, bytes: &Range<u64>) -> io::Result<()> {
     let (offset, length) = (bytes.start as i64, bytes.end.saturating_sub(bytes.start) as i64);
     // SAFETY: the descriptor is open; the call has no memory.

@@ -71,9 +71,6 @@ pub struct StorageFacts {
 
 impl StorageFacts {
     /// Facts for the existing `path`.
-    ///
-    /// # Errors
-    /// `path` or `/proc/self/mountinfo` cannot be read.
     pub fn read(path: &Path) -> Result<StorageFacts, DeviceError> {
         let wrap = |cause| DeviceError::io(Step::Read, path, cause);
         let real = std::fs::canonicalize(path).map_err(wrap)?;

@@ -24,10 +24,7 @@ pub struct Access {
 }
 
 /// Opens `path`.
-///
-/// # Errors
-/// As open(2). [`DeviceError::Unsupported`] if the filesystem has no `O_DIRECT` (tmpfs before Linux 6.6, some FUSE); no
-/// file is left behind.
+/// [`DeviceError::Unsupported`] if the filesystem has no `O_DIRECT` (tmpfs before Linux 6.6, some FUSE): no file is left behind.
 pub fn open_file(path: &Path, access: Access) -> Result<File, DeviceError> {
     let mut flags = OFlag::O_CLOEXEC;
     flags.set(OFlag::O_DIRECT, access.direct);
@@ -50,10 +47,7 @@ pub fn open_file(path: &Path, access: Access) -> Result<File, DeviceError> {
     })
 }
 
-/// Switches `O_DIRECT` of an open file on or off.
-///
-/// # Errors
-/// `EINVAL` if the filesystem does not support it.
+/// Switches `O_DIRECT` of an open file on or off. `EINVAL` if the filesystem does not support it.
 pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
     let mut flags = OFlag::from_bits_retain(fcntl(file, FcntlArg::F_GETFL)?);
     flags.set(OFlag::O_DIRECT, direct);
@@ -65,10 +59,7 @@ pub fn set_direct(file: &File, direct: bool) -> io::Result<()> {
 /// kept.
 ///
 /// Most filesystems mark the blocks as unwritten, so the first write to each still changes metadata. For full speed,
-/// write a log file once before use.
-///
-/// # Errors
-/// `ENOSPC`, `EFBIG`, `EDQUOT`; `EOPNOTSUPP` if the filesystem cannot reserve space (write zeros instead).
+/// write a log file once before use. `EOPNOTSUPP` if the filesystem cannot reserve space: write zeros then.
 pub fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
     loop {

@@ -23,9 +23,6 @@ loadline_model::named! {
 
 impl Flush {
     /// The best instruction of this CPU.
-    ///
-    /// # Errors
-    /// A sentence, if this CPU is not x86-64.
     #[cfg(target_arch = "x86_64")]
     pub fn best() -> Result<Flush, String> {
         use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -45,9 +42,6 @@ impl Flush {
     }
 
     /// The best instruction of this CPU.
-    ///
-    /// # Errors
-    /// A sentence, if this CPU is not x86-64.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn best() -> Result<Flush, String> {
         Err(format!(

@@ -13,9 +13,7 @@ const MADV_COLLAPSE: libc::c_int = 25;
 
 /// Moves `memory` into huge pages, all at once (`MADV_COLLAPSE`, Linux 6.1): otherwise the kernel decides which parts of it are
 /// in pages of 4 KiB, anew in each process. Its ends, and memory below the size of a huge page, stay where they are.
-///
-/// # Errors
-/// The kernel cannot or may not do it: all or a part of the memory stays in the pages that it chose, with the same contents.
+/// After an error all or a part of the memory is in the pages that the kernel chose, with the same contents.
 pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
     let start = memory.as_ptr().addr();
     let (from, end) = (start.next_multiple_of(HUGE_PAGE), (start + size_of_val(memory)) / HUGE_PAGE * HUGE_PAGE);

@@ -24,9 +24,6 @@ pub struct IdenticalBlocks {
 impl IdenticalBlocks {
     /// Adds the whole aligned blocks of `file`, at most `most` bytes from its beginning. What was not in the page cache before is
     /// dropped from it again. Returns the bytes read.
-    ///
-    /// # Errors
-    /// It cannot be read.
     pub fn add(&mut self, file: &File, most: u64) -> io::Result<u64> {
         // O_DIRECT reads into aligned memory.
         let mut buffer = AlignedBuf::new(PART).map_err(io::Error::other)?;

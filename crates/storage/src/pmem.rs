@@ -45,10 +45,7 @@ unsafe impl Sync for PmemMap {}
 impl PmemMap {
     /// Maps the first `size` bytes of `file` (open for reading and writing). Reserves the blocks first, because a store must
     /// not run out of space. Contents are kept. `path` is for messages.
-    ///
-    /// # Errors
     /// [`DeviceError::Unsupported`] if the file is neither on persistent memory nor on a tmpfs, or the CPU is not x86-64.
-    /// No space, or the mapping fails.
     pub fn map(file: &File, path: &Path, size: usize) -> Result<PmemMap, DeviceError> {
         let unsupported =
             |why: String| DeviceError::Unsupported { what: "mapped persistent memory", path: path.to_owned(), why };
@@ -87,9 +84,6 @@ impl PmemMap {
     }
 
     /// Copies `bytes` to `offset`. They are durable after [`PmemMap::persist`], or earlier, in any order.
-    ///
-    /// # Errors
-    /// The range ends after the mapping.
     pub fn store(&mut self, offset: u64, bytes: &[u8]) -> Result<(), DeviceError> {
         let start = self.range(offset, bytes.len() as u64)?.start;
         // SAFETY: the range is within the mapping (see `bytes`), and `self` is borrowed exclusively.
@@ -98,9 +92,6 @@ impl PmemMap {
     }
 
     /// Writes the cache lines of `length` bytes at `offset` back and waits. On [`Backing::Dax`] they are then durable.
-    ///
-    /// # Errors
-    /// The range ends after the mapping.
     pub fn persist(&self, offset: u64, length: u64) -> Result<(), DeviceError> {
         let range = self.range(offset, length)?;
         self.flush.write_back(self.bytes().get(range).unwrap_or_default());

@@ -5,9 +5,6 @@
 use std::io;
 
 /// Lets the calling thread run only while its CPU has nothing else to do: `SCHED_IDLE`, sched(7).
-///
-/// # Errors
-/// The kernel refuses.
 pub fn run_only_when_idle() -> io::Result<()> {
     // The kernel's struct sched_param.
     let no_priority: libc::c_int = 0;

@@ -13,10 +13,7 @@ use io_uring::{IoUring, opcode, types};
 use crate::buffer::AlignedBuf;
 use crate::error::DeviceError;
 
-/// Checks that this process may use io_uring, with a ring that completes one operation.
-///
-/// # Errors
-/// Why not, as a sentence for the user.
+/// Checks that this process may use io_uring, with a ring that completes one operation. The error is a sentence for the user.
 pub fn io_uring_available() -> Result<(), String> {
     try_out().map_err(|cause| match cause.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring, or a container's seccomp profile hides it".to_owned(),
@@ -85,9 +82,7 @@ impl std::fmt::Debug for Ring {
 
 impl Ring {
     /// A ring on `file` with `depth` buffers of `block` bytes.
-    ///
-    /// # Errors
-    /// No memory for the buffers (`ErrorKind::OutOfMemory`), or the kernel refuses ([`io_uring_available`] says why).
+    /// `ErrorKind::OutOfMemory`: none for the buffers. If the kernel refuses, [`io_uring_available`] says why.
     pub fn new(file: &File, depth: usize, block: usize) -> io::Result<Ring> {
         let entries = u32::try_from(depth.max(1)).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
         let ring = build(entries)?;
@@ -118,9 +113,7 @@ impl Ring {
     }
 
     /// Queues a transfer of the whole buffer of `slot` at `offset`. [`Ring::submit_and_wait`] submits it.
-    ///
-    /// # Errors
-    /// The slot is in use or does not exist (`ErrorKind::InvalidInput`).
+    /// `ErrorKind::InvalidInput` if the slot is in use or does not exist.
     pub fn queue(&mut self, direction: Direction, slot: usize, offset: u64) -> io::Result<()> {
         let buffer = match (self.busy.get(slot), self.buffers.get_mut(slot)) {
             (Some(false), Some(buffer)) => buffer,
@@ -146,9 +139,6 @@ impl Ring {
     }
 
     /// Submits the queue and waits until `at_least` operations have completed or a signal arrives.
-    ///
-    /// # Errors
-    /// As io_uring_enter(2).
     pub fn submit_and_wait(&mut self, at_least: usize) -> io::Result<()> {
         match self.ring.submit_and_wait(at_least.min(self.in_flight)) {
             Ok(_) => Ok(()),
@@ -158,17 +148,11 @@ impl Ring {
     }
 
     /// Submits the queue without waiting.
-    ///
-    /// # Errors
-    /// As io_uring_enter(2).
     pub fn submit(&mut self) -> io::Result<()> {
         self.submit_and_wait(0)
     }
 
     /// Lets the kernel post what has completed, without waiting and without submitting.
-    ///
-    /// # Errors
-    /// As io_uring_enter(2).
     pub fn poll(&mut self) -> io::Result<()> {
         /// `IORING_ENTER_GETEVENTS`: a ring of one thread posts completions only to a call that asks for them.
         const GET_EVENTS: u32 = 1;

@@ -31,10 +31,7 @@ impl std::fmt::Debug for SyncRing {
 }
 
 impl SyncRing {
-    /// A ring of two entries.
-    ///
-    /// # Errors
-    /// The kernel refuses: [`crate::io_uring_available`] says why.
+    /// A ring of two entries. If the kernel refuses, [`crate::io_uring_available`] says why.
     pub fn new() -> io::Result<SyncRing> {
         let ring = match IoUring::builder().setup_coop_taskrun().build(2) {
             // Linux before 5.19.
@@ -46,19 +43,14 @@ impl SyncRing {
 
     /// Writes all of `bytes` at `offset` and makes the file's data durable: one system call, unless the kernel writes only a
     /// part.
-    ///
-    /// # Errors
-    /// [`DeviceError::Io`] with [`Step::Write`] or [`Step::Sync`]. After a failed sync the kernel may have dropped the data:
-    /// nothing written since the last successful sync is safe, even if a later sync succeeds.
+    /// After a failed sync ([`Step::Sync`]) the kernel may have dropped the data: nothing written since the last successful
+    /// one is safe, even if a later one succeeds.
     pub fn write_sync(&mut self, file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), DeviceError> {
         let sync = opcode::Fsync::new(types::Fd(file.as_raw_fd())).flags(types::FsyncFlags::DATASYNC);
         self.write_all(file, path, bytes, offset, Some(&sync.build().user_data(SYNC)))
     }
 
     /// Writes all of `bytes` at `offset`. Durable on return only if `file` was opened with `O_DSYNC`.
-    ///
-    /// # Errors
-    /// [`DeviceError::Io`] with [`Step::Write`].
     pub fn write(&mut self, file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), DeviceError> {
         self.write_all(file, path, bytes, offset, None)
     }

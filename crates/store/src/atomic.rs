@@ -67,9 +67,7 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), StoreError> {
 
 /// Writes `contents` atomically to the file `relative` (e.g. `report/index.html`) of run folder `run`, and creates
 /// directories as needed. Returns its path. Syncs nothing: a run has a page for each test, all of which can be made again.
-///
-/// # Errors
-/// `relative` is absolute or leads out of the folder, or the file cannot be written.
+/// `relative` may not lead out of the folder.
 pub fn write_report(run: &Path, relative: &str, contents: &[u8]) -> Result<PathBuf, StoreError> {
     let inside = Path::new(relative);
     let plain = !relative.is_empty() && inside.components().all(|c| matches!(c, Component::Normal(_)));

@@ -62,9 +62,6 @@ pub struct RunFolder {
 impl RunFolder {
     /// Creates folder `name` (or `name-2`, `name-3`, … if it exists) in `results`, which is created if missing. Locks it and
     /// checks that it is writable.
-    ///
-    /// # Errors
-    /// `results` is a file, not writable or full.
     pub fn create(results: &Path, name: &str) -> Result<RunFolder, StoreError> {
         if std::fs::metadata(results).is_ok_and(|m| !m.is_dir()) {
             return Err(StoreError::ResultsIsFile(results.to_owned()));
@@ -95,10 +92,7 @@ impl RunFolder {
 
     /// Opens the run at `path` (its folder or its `manifest.json`) to continue it, and returns also what it holds. Cuts off a torn last
     /// line of `tests.jsonl`, left by a process killed during an append.
-    ///
-    /// # Errors
-    /// There is no run, another process writes to it, a newer loadline wrote it, or it is damaged in another way (the error
-    /// names file and line).
+    /// Fails if another process writes to it, a newer loadline wrote it, or it is damaged in another way, by file and line.
     pub fn resume(path: &Path) -> Result<(RunFolder, StoredRun), StoreError> {
         let path = layout::locate(path)?;
         let lock = lock(&path)?;
@@ -126,19 +120,12 @@ impl RunFolder {
         layout::id(&self.path)
     }
 
-    /// Replaces `manifest.json` atomically.
-    ///
-    /// # Errors
-    /// It cannot be written, e.g. because the disk is full; the old one remains.
+    /// Replaces `manifest.json` atomically. If that fails, e.g. because the disk is full, the old one remains.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), StoreError> {
         atomic::replace_json(&self.path.join(layout::MANIFEST), manifest)
     }
 
-    /// Stores one finished test durably.
-    ///
-    /// # Errors
-    /// The number is already used, a value does not fit the files, or the disk is full or broken. `tests.jsonl` is then
-    /// unchanged, and all earlier tests are safe.
+    /// Stores one finished test durably. After an error (a used number, a value that fits no file, a full disk) `tests.jsonl` is unchanged.
     pub fn append(&mut self, output: &TestOutput) -> Result<(), StoreError> {
         let test = output.record.test;
         let unwritable = |what: String| StoreError::Unwritable { test, what };

@@ -42,9 +42,6 @@ pub(crate) fn write(
 }
 
 /// A log of `intervals` that begins at `started`. `title` is a comment in its first line.
-///
-/// # Errors
-/// A sentence, if a tag is none or a histogram cannot be encoded.
 pub fn histogram_log(title: &str, started: Option<SystemTime>, intervals: &[Interval<'_>]) -> Result<Vec<u8>, String> {
     let text = |e: &dyn std::fmt::Display| format!("its histograms cannot be encoded: {e}");
     let mut log = Vec::new();
@@ -74,10 +71,7 @@ pub fn histogram_log(title: &str, started: Option<SystemTime>, intervals: &[Inte
     Ok(log)
 }
 
-/// Reads what [`histogram_log`] wrote, with exact sums and maxima.
-///
-/// # Errors
-/// Line (from 1) and what is wrong with it.
+/// Reads what [`histogram_log`] wrote, with exact sums and maxima. The error has the line (from 1) and what is wrong with it.
 pub(crate) fn read(log: &[u8]) -> Result<Vec<(String, Latencies)>, (usize, String)> {
     let mut histograms: Vec<(String, Latencies)> = Vec::new();
     let mut announced: Option<usize> = None;

@@ -32,9 +32,7 @@ pub(crate) struct Tests {
 ///
 /// The last line is torn if it has no newline (the process was killed during the append) or is not JSON (the machine lost
 /// power during it). Its test was never reported as stored.
-///
-/// # Errors
-/// Any other damage, with its line, or a record of a newer layout.
+/// Any other damage is an error with its line, and so is a record of a newer layout.
 pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Tests, StoreError> {
     let mut tests = Tests { records: Vec::new(), whole_bytes: 0, torn: None };
     let mut line_of: BTreeMap<u32, usize> = BTreeMap::new();
@@ -120,10 +118,7 @@ fn damaged(path: &Path, line: usize, what: String) -> StoreError {
 }
 
 /// The line of `record`, with newline. Figures that are not finite are left out with a reason, because JSON cannot hold
-/// them.
-///
-/// # Errors
-/// A sentence, if the line would not read back as the same record.
+/// them. Fails if the line would not read back as the same record.
 pub(crate) fn line(record: &TestRecord) -> Result<Vec<u8>, String> {
     let mut record = record.clone();
     record.details.sort_by_key(Detail::place);

@@ -79,20 +79,14 @@ impl Tail {
         Tail { path: run.join(layout::TESTS), read: 0, file: None }
     }
 
-    /// The new lines, and whether they replace those before. What is no such line is left out.
-    ///
-    /// # Errors
-    /// The file cannot be read. A missing one is empty.
+    /// The new lines, and whether they replace those before. What is no such line is left out. A missing file is empty.
     pub fn lines(&mut self) -> std::io::Result<(Vec<LiveLine>, bool)> {
         let (text, again) = self.new_lines(MOST)?;
         let lines = text.split(|b| *b == b'\n').filter(|l| !l.is_empty() && l.len() <= LONGEST);
         Ok((lines.filter_map(|line| LiveLine::from_json(line).ok()).collect(), again))
     }
 
-    /// The new tests, and whether they replace those before.
-    ///
-    /// # Errors
-    /// A sentence: the file cannot be read, or is damaged. It is then read anew the next time.
+    /// The new tests, and whether they replace those before. A damaged file is read anew the next time.
     pub fn records(&mut self) -> Result<(Vec<TestRecord>, bool), String> {
         let (text, again) = self.new_lines(u64::MAX).map_err(|e| format!("{}: {e}", self.path.display()))?;
         let parsed = jsonl::parse(&self.path, &text).inspect_err(|_| self.file = None);

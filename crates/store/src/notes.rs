@@ -13,9 +13,7 @@ const MOST_BYTES: u64 = 1 << 20;
 const READABLE: &str = "Check the file: notes are Markdown in UTF-8.";
 
 /// The notes of the run in folder `run` by workload, and of the whole run under the empty name.
-///
-/// # Errors
-/// A file cannot be read, is not UTF-8, or is larger than 1 MiB.
+/// Fails if a file is not UTF-8, or larger than 1 MiB.
 pub fn notes(run: &Path) -> Result<BTreeMap<String, String>, StoreError> {
     let mut out = BTreeMap::new();
     let mut add = |name: &str, path: &Path| -> Result<(), StoreError> {

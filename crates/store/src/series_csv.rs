@@ -4,9 +4,7 @@
 use loadline_model::Series;
 
 /// `series` as CSV. A value that is not finite becomes an empty cell.
-///
-/// # Errors
-/// A sentence, if a column id would need quoting or a row has more cells than there are columns.
+/// Fails if an id would need quoting, or a row has more cells than there are columns.
 pub(crate) fn write(series: &Series) -> Result<String, String> {
     let plain = |id: &String| !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-:".contains(&b));
     if let Some(id) = series.columns.iter().find(|id| !plain(id)) {
@@ -28,10 +26,7 @@ pub(crate) fn write(series: &Series) -> Result<String, String> {
     Ok(out)
 }
 
-/// Reads what [`write`] wrote.
-///
-/// # Errors
-/// Line (from 1) and what is wrong with it.
+/// Reads what [`write`] wrote. The error has the line (from 1) and what is wrong with it.
 pub(crate) fn read(text: &str) -> Result<Series, (usize, String)> {
     let Some(body) = text.strip_suffix('\n') else {
         return Err((text.lines().count().max(1), "the last line is incomplete: the file was cut off".to_owned()));

@@ -29,9 +29,7 @@ pub struct StoredRun {
 
 impl StoredRun {
     /// Opens the run at `path` (its folder or its `manifest.json`) for reading.
-    ///
-    /// # Errors
-    /// There is no run, a newer loadline wrote it, or a file is damaged (the error names file and line).
+    /// Damage is an error by file and line, a newer layout as well.
     pub fn open(path: &Path) -> Result<StoredRun, StoreError> {
         StoredRun::read(layout::locate(path)?, "was left out").map(|(run, _)| run)
     }
@@ -58,9 +56,6 @@ impl StoredRun {
     }
 
     /// The series of test number `test`.
-    ///
-    /// # Errors
-    /// The run has no such test, or the file is missing or damaged.
     pub fn series(&self, test: u32) -> Result<Series, StoreError> {
         let path = self.file(layout::SERIES, test)?;
         let text = String::from_utf8(read(&path)?).map_err(|_| damaged(&path, None, "it is not text"))?;
@@ -122,9 +117,6 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
 }
 
 /// The manifest of the run folder `run`, without its tests.
-///
-/// # Errors
-/// It is missing, damaged or of a newer layout.
 pub fn read_manifest(run: &Path) -> Result<Manifest, StoreError> {
     let path = run.join(layout::MANIFEST);
     let manifest: Manifest = read_json(&path, MANIFEST_SCHEMA, Manifest::from_json)?;

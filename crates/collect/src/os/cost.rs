@@ -94,9 +94,6 @@ impl CostMeter {
     }
 
     /// The sums at `at_ns`, of which `seen` are all processes of this machine. Takes about 40 µs for each thread.
-    ///
-    /// # Errors
-    /// Why they are unknown.
     pub fn read(&self, at_ns: u64, seen: Option<&Processes>) -> Result<Cost, CostUnknown> {
         let members = self.whose.members(seen)?;
         if members.is_empty() {
@@ -125,10 +122,7 @@ fn thread(id: u32) -> Option<[u64; 3]> {
 }
 
 impl Cost {
-    /// Use until `later`.
-    ///
-    /// # Errors
-    /// A sum is smaller than before.
+    /// Use until `later`. Fails if a sum is smaller than before.
     pub fn used_until(&self, later: &Cost) -> Result<CostUsed, CostUnknown> {
         let ticks = grown(self.ticks, later.ticks).ok_or(CostUnknown::Lost)?;
         let io = self.io.zip(later.io).and_then(|(a, b)| grown(a, b));

@@ -24,9 +24,6 @@ pub struct CpuTimes {
 impl CpuTimes {
     /// Parses `/proc/stat` of this or another machine. Its first line, `cpu  …`, is enough; fields that an old kernel lacks
     /// count as 0.
-    ///
-    /// # Errors
-    /// There is no such line, or it does not hold numbers.
     pub fn parse(text: &str) -> Result<CpuTimes, CollectError> {
         let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
         let line =
@@ -58,17 +55,11 @@ impl CpuTimes {
     }
 
     /// CPU time of this machine.
-    ///
-    /// # Errors
-    /// `/proc/stat` cannot be read.
     pub fn local() -> Result<CpuTimes, CollectError> {
         CpuTimes::parse(&read("/proc/stat")?)
     }
 
     /// CPU time of each CPU of this machine that is online.
-    ///
-    /// # Errors
-    /// `/proc/stat` cannot be read, or has an unknown format.
     pub fn of_each() -> Result<BTreeMap<u32, CpuTimes>, CollectError> {
         let text = read("/proc/stat")?;
         // `cpu3 …`; the line of all has no number.

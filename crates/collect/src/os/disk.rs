@@ -19,9 +19,6 @@ pub struct DiskCounters {
 
 impl DiskCounters {
     /// Parses the line of `device` (e.g. `nvme0n1`) in `/proc/diskstats`.
-    ///
-    /// # Errors
-    /// There is no such device, or its line has an unknown format.
     pub fn parse(text: &str, device: &str) -> Result<DiskCounters, CollectError> {
         let fields = text
             .lines()
@@ -46,9 +43,6 @@ impl DiskCounters {
     }
 
     /// Counters of a device of this machine.
-    ///
-    /// # Errors
-    /// `/proc/diskstats` cannot be read or has no such device.
     pub fn local(device: &str) -> Result<DiskCounters, CollectError> {
         DiskCounters::parse(&read("/proc/diskstats")?, device)
     }

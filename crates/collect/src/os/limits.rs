@@ -120,9 +120,6 @@ pub struct Pressure {
 
 impl Pressure {
     /// That of `resource` (`cpu`, `memory` or `io`) on this machine.
-    ///
-    /// # Errors
-    /// The kernel does not keep it, or the file has an unknown format.
     pub fn local(resource: &str) -> Result<Pressure, CollectError> {
         Pressure::parse(&read(format!("/proc/pressure/{resource}"))?)
     }

@@ -13,9 +13,6 @@ const LISTEN: &str = "0A";
 const ACCEPTS: u32 = 0x10000;
 
 /// Processes that listen `at` a port or socket of this machine.
-///
-/// # Errors
-/// Why they are unknown.
 pub fn listeners(at: &Listening) -> Result<Vec<u32>, String> {
     let text = |file: &str| read(format!("/proc/net/{file}")).unwrap_or_default();
     let (inodes, place) = match at {

@@ -108,9 +108,6 @@ fn open(event: Hardware, thread: i32) -> io::Result<Counter> {
 }
 
 /// Whether the kernel counts hardware events of this process.
-///
-/// # Errors
-/// Why it does not.
 pub fn perf_events() -> Result<(), PerfRefused> {
     PerfEvents::open(std::iter::once(0)).map(drop)
 }

@@ -192,9 +192,6 @@ enum Whose {
 
 impl Processes {
     /// Reads all processes. Takes about 20 µs each.
-    ///
-    /// # Errors
-    /// `/proc` cannot be listed.
     pub fn read() -> Result<Processes, CollectError> {
         let failed = |cause| CollectError::Read { path: "/proc".into(), cause };
         let mut all = BTreeMap::new();

@@ -85,10 +85,7 @@ impl Keeper {
     /// 14 % of the blocks read by the database came from the device; with pauses of 1 to 100 ms all of them did (100 to
     /// 106 %, other processes read as well), with 1 job and with 8. The thread used 31 % of a CPU at 1 ms, 7 % at 10 ms and
     /// 1.4 % at 100 ms, for 754 files (small ones are left out since). A block read twice within a pause is still cached, so
-    /// a very fast device or a small data set needs a short pause.
-    ///
-    /// # Errors
-    /// The directory cannot be read, no existing file can be opened, or a thread cannot be started.
+    /// a very fast device or a small data set needs a short pause. Fails if none of the existing files can be opened.
     pub fn start(files: DataFiles, keep: Keep, pause: Duration) -> Result<Keeper, CollectError> {
         Keeper::with_at_most(files, keep, pause, most_files())
     }

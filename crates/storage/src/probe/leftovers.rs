@@ -16,9 +16,6 @@ use crate::probe::testfile::{is_locked, owner};
 
 /// Removes the files of dead probes in `dir`: regular files of this user (root: of any user) with a probe's name, whose lock
 /// is free and whose process is gone. Returns all files with such a name, and why one was kept.
-///
-/// # Errors
-/// `dir` cannot be read.
 pub(crate) fn clean_leftovers(dir: &Path) -> Result<Vec<(PathBuf, io::Result<()>)>, DeviceError> {
     let entries = fs::read_dir(dir).map_err(|cause| DeviceError::io(Step::Read, dir, cause))?;
     let paths = entries.flatten().filter_map(|entry| Some((entry.path(), entry.file_name().to_str().and_then(owner)?)));

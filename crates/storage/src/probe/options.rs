@@ -35,9 +35,6 @@ impl Default for ProbeOptions {
 
 impl ProbeOptions {
     /// Checks the values.
-    ///
-    /// # Errors
-    /// [`ProbeError::Option`] with the invalid value and what is allowed.
     pub fn check(&self) -> Result<(), ProbeError> {
         let wrong = |option, value: String, allowed: String| Err(ProbeError::Option { option, value, allowed });
         for (option, share) in [("--compressibility", self.compressibility), ("--dedup", self.dedup)] {

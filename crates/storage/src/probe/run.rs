@@ -39,10 +39,7 @@ pub enum Event<'a> {
     },
 }
 
-/// Measures what the storage under `dir` allows.
-///
-/// # Errors
-/// [`ProbeError`]. The probe leaves nothing in `dir`, also after an error.
+/// Measures what the storage under `dir` allows. Leaves nothing there, also after an error.
 pub fn probe(
     dir: &Path,
     options: &ProbeOptions,

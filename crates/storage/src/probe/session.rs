@@ -61,9 +61,6 @@ pub struct ProbeSession<S> {
 impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     /// Creates the files in `dir`, still empty: call [`ProbeSession::fill`] next. Once `stop` is set, everything ends with
     /// [`ProbeError::Interrupted`].
-    ///
-    /// # Errors
-    /// Invalid options, not a directory, read-only, no space, no permission.
     pub fn open(dir: &Path, options: &ProbeOptions, stop: S) -> Result<ProbeSession<S>, ProbeError> {
         options.check()?;
         let facts = StorageFacts::read(dir)?;
@@ -140,9 +137,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     }
 
     /// Label and write-back instruction of the mapped memory.
-    ///
-    /// # Errors
-    /// Why there is none.
     pub fn pmem(&self) -> Result<(&'static str, &'static str), &str> {
         match &self.pmem {
             Ok((_, map)) => Ok((map.backing.label(), map.flush.name())),
@@ -158,9 +152,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
 
     /// Share of the 4 KiB pages at the beginning of the test file that repeat another one there, 0 to 1, by hashing them: what a device that
     /// deduplicates such pages sees.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn duplicates(&self) -> Result<f64, ProbeError> {
         let mut blocks = IdenticalBlocks::default();
         let read = blocks.add(&self.file.plain, self.file_bytes.min(HASHED_BYTES));
@@ -170,9 +161,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
 
     /// Writes the test file once, so that its blocks exist and reads find data. Stops after `seconds`, but not below
     /// [`SMALLEST_FILE`]. Returns its size. Calls `progress` with the bytes written and the goal.
-    ///
-    /// # Errors
-    /// An I/O error, or the user interrupts.
     pub fn fill(&mut self, seconds: f64, mut progress: impl FnMut(u64, u64)) -> Result<u64, ProbeError> {
         let point = Point { operation: Operation::SequentialWrite, size: MIB, depth: 1 };
         let failed = |e: io::Error, dir: &Path| wrap(SliceError::Io(e), &point, dir);
@@ -203,9 +191,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
     }
 
     /// Measures `point` once, for `seconds`, of which a tenth is warm-up. `None` if nothing completed in the window.
-    ///
-    /// # Errors
-    /// As [`crate::probe::probe`].
     pub fn measure(&mut self, point: &Point, seconds: f64) -> Result<Option<ProbeRow>, ProbeError> {
         let mut tally = Tally::new(self.is_direct(point));
         self.slice(point, seconds, &mut tally)?;
@@ -214,9 +199,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
 
     /// Writes per second of blocks of `size` bytes at random places of the test file, `depth` in flight, for `seconds`
     /// including a warm-up; `None` if nothing completed. They are on the device when this returns.
-    ///
-    /// # Errors
-    /// As [`ProbeSession::measure`].
     pub fn random_writes_per_s(&mut self, size: u64, depth: u32, seconds: f64) -> Result<Option<f64>, ProbeError> {
         let point = Point { operation: Operation::SequentialWrite, size, depth };
         let mut tally = Tally::new(self.is_direct(&point));

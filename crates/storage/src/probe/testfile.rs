@@ -35,9 +35,6 @@ impl Drop for Name {
 impl TestFile {
     /// A new file in `dir`; with `O_DIRECT` if `direct` and the filesystem supports it. `block` is the device's logical
     /// block, bytes, for filesystems that do not state their alignment.
-    ///
-    /// # Errors
-    /// It cannot be created or opened.
     pub(crate) fn create(dir: &Path, direct: bool, block: Option<u32>) -> Result<TestFile, DeviceError> {
         let path = dir.join(new_name());
         let make = |direct| open_file(&path, Access { direct, create_new: true, ..Access::default() });
@@ -69,10 +66,7 @@ pub(crate) fn owner(name: &str) -> Option<i32> {
     pid.parse().ok().filter(|p| digits(pid) && hex && *p > 0)
 }
 
-/// Whether another process holds the lock of the file at `path`. Symbolic links are not followed.
-///
-/// # Errors
-/// It cannot be opened, or is not a regular file.
+/// Whether another process holds the lock of the file at `path`. Symbolic links are not followed. Fails if it is no regular file.
 pub(crate) fn is_locked(path: &Path) -> io::Result<bool> {
     let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
