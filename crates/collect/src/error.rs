@@ -31,7 +31,6 @@ pub enum CollectError {
     Ended { reading: String },
 }
 
-/// Reads a small text file of the kernel.
 pub(crate) fn read(path: impl Into<PathBuf>) -> Result<String, CollectError> {
     let path = path.into();
     std::fs::read_to_string(&path).map_err(|cause| CollectError::Read { path, cause })

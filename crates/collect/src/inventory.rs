@@ -31,7 +31,6 @@ fn machine_at(root: &Path) -> Machine {
     }
 }
 
-/// First value of `key` in `/proc/cpuinfo`.
 fn cpu_field<'a>(cpuinfo: &'a str, key: &str) -> Option<&'a str> {
     let field = cpuinfo.lines().filter_map(|l| l.split_once(':')).find(|(k, _)| k.trim() == key);
     field.map(|(_, v)| v.trim()).filter(|v| !v.is_empty())

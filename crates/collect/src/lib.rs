@@ -3,7 +3,6 @@
 //!
 //! The poller polls an observer of the target. All times are ns on one clock, [`loadline_storage::now_ns`].
 
-pub mod clock;
 mod error;
 pub mod inventory;
 pub mod os;

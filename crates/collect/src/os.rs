@@ -20,4 +20,4 @@ pub use network::Interfaces;
 pub use perf::{PerfRefused, perf_events};
 pub use processes::{Processes, Server, TICKS_PER_S, Used};
 pub(crate) use tasks::timed;
-pub use tasks::{TaskStates, TaskTimes, Tasks};
+pub use tasks::{TaskStates, TaskTimes, Tasks, least_disturbed};

@@ -28,7 +28,6 @@ const MOST_OF_A_FILE: u64 = 64 << 20;
 /// Depth of the search under the data directory; links lead to tablespaces elsewhere.
 const MAX_DEPTH: u32 = 6;
 
-/// The files to keep out of the page cache.
 #[derive(Debug, Clone)]
 pub enum DataFiles {
     /// All files under a directory that contains only a database.
@@ -46,12 +45,9 @@ pub enum DataFiles {
     },
 }
 
-/// Result of one pass over the files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Dropped {
     pub files: u32,
-    pub missed: Missed,
-    /// Size of the files, bytes.
     pub bytes: u64,
     /// Bytes that are still in the page cache; `None` where the kernel does not say.
     pub left: Option<u64>,
@@ -88,7 +84,6 @@ pub struct Identical {
     pub bytes: u64,
 }
 
-/// A file to keep out of the page cache.
 #[derive(Debug)]
 struct DataFile {
     path: PathBuf,
@@ -106,7 +101,7 @@ fn inode(of: &Metadata) -> Inode {
 impl DataFiles {
     /// Writes dirty pages to the device and drops all files from the page cache.
     pub fn drop_all(&self) -> Result<Dropped, CollectError> {
-        let (found, mut missed) = self.find()?;
+        let (found, _) = self.find()?;
         let mut dropped = Dropped::default();
         match self {
             DataFiles::Below { directory, .. } => {
@@ -115,13 +110,8 @@ impl DataFiles {
             }
             DataFiles::These { open, .. } => open.iter().for_each(|file| dropped.add(file)),
         }
-        for file in &found {
-            match File::open(&file.path) {
-                Ok(file) => dropped.add(&file),
-                Err(cause) => missed.count(&cause),
-            }
-        }
-        dropped.missed = missed;
+        // The keeper counts those that cannot be opened.
+        found.iter().flat_map(|file| File::open(&file.path)).for_each(|file| dropped.add(&file));
         Ok(dropped)
     }
 

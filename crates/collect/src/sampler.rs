@@ -16,9 +16,9 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitProfile, WaitSample};
 use loadline_storage::before_others;
 
-use crate::clock;
 use crate::error::CollectError;
 use crate::os::{CpuShares, CpuTimes, DiskCounters, DiskRates, TaskStates, TaskTimes, Tasks};
+use schedule::until;
 use worker::{Command, Shared, Worker};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,6 @@ pub struct SamplerConfig {
     pub job_threads: Tasks,
     /// The tasks that run the jobs' database sessions, if they are on this machine and known.
     pub sessions: Option<Tasks>,
-    /// Time limit of the reading at window start or end.
     pub reading_timeout: Duration,
     /// Time limit of [`Sampler::finish`] if the source hangs.
     pub finish_timeout: Duration,
@@ -88,7 +87,6 @@ pub struct System {
 /// Counts of the operating system between two moments.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
-    /// Time between them, s.
     pub seconds: f64,
     pub cpu: Option<CpuShares>,
     pub disk: Option<DiskRates>,
@@ -117,13 +115,11 @@ pub struct Point {
     pub snapshot: Option<Snapshot>,
 }
 
-/// Counters at the start or the end of the window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WindowReading {
     pub system: System,
     /// The database's counters, or why they could not be read.
     pub snapshot: Result<Snapshot, String>,
-    /// CPU time of the threads of loadline's jobs.
     pub job_threads: Option<TaskTimes>,
     /// CPU time of the jobs' database sessions.
     pub sessions: Option<TaskTimes>,
@@ -137,7 +133,6 @@ impl WindowReading {
     }
 }
 
-/// All readings of a sampler.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// Readings in order of time, those of window start and window end among them.
@@ -185,7 +180,6 @@ pub struct Recent {
     waits: usize,
 }
 
-/// Readings of the last second.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Second {
     /// Of the operating system: between the newest reading and the last one well before it.
@@ -208,7 +202,6 @@ impl Recent {
     }
 }
 
-/// A requested reading that is not yet read.
 #[derive(Debug)]
 pub struct PendingReading {
     name: String,
@@ -221,7 +214,7 @@ impl PendingReading {
     /// Waits for the reading, at most [`SamplerConfig::reading_timeout`] after it was due.
     /// Fails if the source hangs, or the sampler's thread has ended.
     pub fn wait(self) -> Result<WindowReading, CollectError> {
-        self.reply.recv_timeout(clock::until(self.at_ns).saturating_add(self.timeout)).map_err(|e| match e {
+        self.reply.recv_timeout(until(self.at_ns).saturating_add(self.timeout)).map_err(|e| match e {
             RecvTimeoutError::Timeout => {
                 CollectError::Stuck { reading: self.name, waited_s: self.timeout.as_secs_f64() }
             }

@@ -11,9 +11,7 @@ use loadline_storage::now_ns;
 /// Limits of a process's CPUs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Confined {
-    /// The CPUs that it may use.
     pub allowed: Option<Cpus>,
-    /// CPU limit of its control groups.
     pub limit: Option<CpuLimit>,
 }
 
@@ -25,7 +23,6 @@ impl Confined {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
-    /// When, ns on [`now_ns`].
     pub at_ns: u64,
     pub processes: Option<Processes>,
     pub cpus: BTreeMap<u32, CpuTimes>,
@@ -56,7 +53,7 @@ impl Surroundings {
         Surroundings {
             at_ns,
             processes,
-            pressure: ["cpu", "memory", "io"].map(|resource| Pressure::local(resource).ok()),
+            pressure: ["cpu", "memory", "io"].map(Pressure::local),
             thermal_ms: thermal_ms(&ids),
             frequency_pct: frequency_pct(&ids),
             cpus,

@@ -125,7 +125,6 @@ pub struct Client<'a> {
     pub think: Option<Think>,
 }
 
-/// Runs a job until `shared` stops it.
 #[expect(clippy::too_many_lines)]
 pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>) -> JobResult {
     let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;

@@ -37,7 +37,6 @@ const ASK_AT_MOST: Duration = Duration::from_secs(5);
 const CANCEL_AT_A_TIME: usize = 256;
 const CRASHED: &str = "the job crashed: an internal error, please report it";
 
-/// All jobs of a test, with open sessions.
 pub struct Crew {
     workers: Vec<Worker>,
     cancellers: Vec<Canceller>,

@@ -232,7 +232,6 @@ pub enum Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// `tally` of a job, alone or shared with others.
     pub fn new(tally: &'a Mutex<Tally>, alone: bool) -> Held<'a> {
         if alone { Held::Alone(tally.lock().unwrap_or_else(PoisonError::into_inner)) } else { Held::Shared(tally) }
     }
@@ -379,7 +378,6 @@ impl<'a> Books<'a> {
         self.tally.with(|tally| tally.scripted.get_or_insert_default().merge(&did));
     }
 
-    /// Counts a transaction that ended with an error.
     pub(crate) fn failed(&mut self, schedule: &Schedule, start_ns: u64, end_ns: u64, error: &TargetError) {
         let (text, age_at_open_ns) = (error.to_string(), self.job.age_at_open_ns);
         self.job.note_times(schedule, start_ns, end_ns);

@@ -133,7 +133,6 @@ pub struct Ended {
     pub elsewhere: Elsewhere,
 }
 
-/// Opens the sessions of a test's jobs, wherever they are.
 fn open_jobs(request: &Request, shared: &Arc<Shared>) -> Result<Box<dyn RunningJobs>, TestError> {
     match &request.place {
         Place::Here | Place::Part { .. } => Ok(Crew::open(request, shared)?),

@@ -69,7 +69,6 @@ fn exceeded(jobs: u32, limits: Vec<ThreadLimit>) -> Option<Limit> {
     })
 }
 
-/// Limits in the file system below `root`.
 fn limits_under(root: &Path) -> Vec<ThreadLimit> {
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     // 0.20 0.18 0.12 1/80 11206: threads that run, and all. See proc_loadavg(5).

@@ -24,7 +24,6 @@ pub struct Measured {
     pub jobs: Vec<JobResult>,
     /// Transactions completed in a window before this one that does not count.
     pub completed_before: u64,
-    /// Counts of all jobs.
     pub merged: Tally,
     /// Counts of each population's jobs, in the order of [`loadline_model::JobLoad::populations`].
     pub populations: Vec<Tally>,
@@ -33,7 +32,6 @@ pub struct Measured {
     pub readings: WindowReadings,
     /// Counters after the jobs disconnected.
     pub after: Result<Snapshot, String>,
-    /// Time series, waits, problems.
     pub collected: Collected,
     /// Surroundings, if anybody looks at them.
     pub around: Option<Around>,
@@ -70,7 +68,6 @@ impl Measured {
         named.into_iter().filter_map(|(name, snapshot)| Some((name, snapshot.as_ref().ok()?)))
     }
 
-    /// Completed transactions by second of the window.
     pub fn per_second(&self) -> Vec<u64> {
         let steps = SECOND_NS / course_step_ns(self.schedule.window_ns());
         self.merged.per_step.chunks(steps as usize).map(|steps| steps.iter().sum()).collect()

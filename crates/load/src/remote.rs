@@ -30,7 +30,6 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// loadline's processes on this machine.
     pub(crate) fn processes_here(&self) -> impl Iterator<Item = u32> {
         let machine = boot_id();
         let here = move |agent: &&AgentFigures| !agent.machine.is_empty() && agent.machine == machine;

@@ -37,7 +37,6 @@ pub struct Request {
     pub place: Place,
     /// Whether hardware events of the database's processes are counted.
     pub perf_events: bool,
-    /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
 
@@ -80,7 +79,6 @@ impl Request {
     }
 }
 
-/// Where the jobs of a test run.
 #[derive(Clone, Default)]
 pub enum Place {
     #[default]
@@ -94,7 +92,6 @@ pub enum Place {
     Remote(Arc<dyn RemoteJobs>),
 }
 
-/// Opens jobs in other processes.
 pub trait RemoteJobs: Send + Sync {
     /// Opens the sessions of all jobs of a test. What the jobs do is then in `shared`, which is brought up to date until the
     /// window starts, and after its end; in the window nothing is heard of them.

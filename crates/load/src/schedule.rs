@@ -118,7 +118,6 @@ pub struct Shared {
     /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
     /// ([`crate::Request::parts`]). A job adds its times in a part when it completes a transaction in a later one, or ends.
     pub parts: Vec<Mutex<Latencies>>,
-    /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
     /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
     pub cut: OnceLock<String>,
@@ -241,7 +240,6 @@ impl Shared {
     }
 }
 
-/// Sleeps until `ns` on the clock.
 pub fn sleep_until(ns: u64, shared: &Shared) {
     loop {
         let now = now_ns();

@@ -10,7 +10,6 @@ use crate::schedule::{STEP_NS, Shared};
 /// before it.
 pub(crate) const LEAD_NS: u64 = 2 * STEP_NS;
 
-/// How long jobs run before the window starts.
 #[derive(Debug, Clone, Copy)]
 pub enum Warmup {
     /// So many seconds after the first transaction of every job.
@@ -34,7 +33,6 @@ pub struct Load {
     pub waiting: Vec<f64>,
 }
 
-/// The warm-up that a test had.
 #[derive(Debug, Clone, Default)]
 pub struct WarmedUp {
     /// Time from the first transaction of every job until the window start, s.

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use loadline_collect::clock::least_disturbed;
-use loadline_collect::os::{CostMeter, Server};
+use loadline_collect::os::{CostMeter, Server, least_disturbed};
 use loadline_collect::{CollectError, PendingReading, Recent, Sampler, Second, Surroundings, WindowReading};
 use loadline_database::{Observer, TargetError};
 use loadline_model::Snapshot;
@@ -36,7 +35,6 @@ pub struct Tick {
     pub when: TickAt,
     /// Completed transactions of each job.
     pub jobs: Vec<Reported>,
-    /// When the jobs began, ns.
     pub start_ns: u64,
     /// Readings of the sampler; none during the warm-up.
     pub second: Second,

@@ -18,7 +18,6 @@ const MIN_BYTES: f64 = 1024.0 * 1024.0;
 const REDO_TOLERANCE: f64 = 0.02;
 const ROUNDS: u32 = 8;
 
-/// Why the redo of a transaction was not measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
     #[error(transparent)]

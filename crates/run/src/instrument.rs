@@ -91,7 +91,6 @@ impl<T: Send + 'static> Beside<T> {
         Ok(())
     }
 
-    /// Waits for its end.
     fn join(&mut self) {
         let crashed = |_| Err("its thread crashed: an internal error, please report it".to_owned());
         if let Some(thread) = self.thread.take() {

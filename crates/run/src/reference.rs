@@ -66,7 +66,6 @@ pub(crate) enum LogSource {
     None(String),
 }
 
-/// The test that is compared with a limit.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub(crate) request: &'a Request,

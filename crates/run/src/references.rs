@@ -18,7 +18,6 @@ use crate::plan::{PlanError, make_plan};
 pub struct Reference {
     /// Name on the command line: `exadata-x9m`.
     pub id: String,
-    /// Name in tables.
     pub platform: String,
     pub summary: String,
     pub source: String,
@@ -48,7 +47,6 @@ pub fn find(name: &str) -> Result<&'static Reference, PlanError> {
 }
 
 impl Reference {
-    /// Rows with their header, as CSV.
     pub fn csv(&self) -> String {
         let table = TABLES.iter().find(|(file, _)| *file == self.table);
         let mut lines = table.map_or("", |(_, text)| text).lines();

@@ -23,7 +23,6 @@ use crate::test::Test;
 /// How often is looked whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Why a database was not watched.
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     #[error("{url} cannot be watched: {why}")]

@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 loadline_model::named! {
-    /// The operation that failed.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     #[non_exhaustive]
     pub enum Step {
@@ -18,11 +17,9 @@ loadline_model::named! {
         Rename: "rename";
         Ring: "use an io_uring on";
     }
-    /// Attempt that failed.
     pub fn verb;
 }
 
-/// Why storage could not be used as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
@@ -42,7 +39,6 @@ impl DeviceError {
     }
 }
 
-/// Advice to the user about `cause`.
 fn advice(cause: &io::Error) -> &'static str {
     use io::ErrorKind as K;
     match cause.kind() {

@@ -61,7 +61,6 @@ pub struct StorageFacts {
     pub kind: Kind,
     /// Mounted for direct access to persistent memory: `dax` or `dax=always`.
     pub dax: bool,
-    /// Mounted read-only.
     pub read_only: bool,
     /// Logical block size of the device, bytes: `O_DIRECT` needs multiples of it.
     pub logical_block_bytes: Option<u32>,
@@ -70,7 +69,6 @@ pub struct StorageFacts {
 }
 
 impl StorageFacts {
-    /// Facts for the existing `path`.
     pub fn read(path: &Path) -> Result<StorageFacts, DeviceError> {
         let wrap = |cause| DeviceError::io(Step::Read, path, cause);
         let real = std::fs::canonicalize(path).map_err(wrap)?;

@@ -7,7 +7,6 @@
 const LINE: usize = 64;
 
 loadline_model::named! {
-    /// Instruction that writes cache lines back.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Flush {
         /// Writes back, keeps the line in the cache.
@@ -17,7 +16,6 @@ loadline_model::named! {
         /// Writes back and evicts, one after the other.
         Clflush: "clflush";
     }
-    /// The instruction's name.
     pub fn name;
 }
 

@@ -10,7 +10,6 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
 use crate::{AlignedBuf, PAGE, cached_in, drop_range};
 
-/// Bytes of a read.
 const PART: usize = 1 << 20;
 
 /// Hashes of the blocks of [`PAGE`] bytes of files. Blocks of zeros are not counted: no array stores them, and files are full of them

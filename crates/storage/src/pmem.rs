@@ -13,7 +13,6 @@ use crate::file::preallocate;
 use crate::flush::Flush;
 
 loadline_model::named! {
-    /// Memory behind a mapping.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Backing {
         /// Persistent memory (DAX, `MAP_SYNC`): persisted data survives a power failure.
@@ -21,7 +20,6 @@ loadline_model::named! {
         /// Main memory of a tmpfs: a stand-in with the cost of stores and write-backs to memory. Survives nothing.
         TmpfsStandIn: "stand-in: main memory of a tmpfs, no persistent memory";
     }
-    /// Text for the user.
     pub fn label;
 }
 
@@ -31,9 +29,7 @@ loadline_model::named! {
 pub struct PmemMap {
     start: NonNull<u8>,
     size: usize,
-    /// Memory behind it.
     pub backing: Backing,
-    /// Instruction that writes it back.
     pub flush: Flush,
 }
 

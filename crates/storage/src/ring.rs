@@ -47,9 +47,7 @@ fn try_out() -> io::Result<()> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// From the file to the slot's buffer.
     Read,
-    /// From the slot's buffer to the file.
     Write,
 }
 
@@ -147,7 +145,6 @@ impl Ring {
         }
     }
 
-    /// Submits the queue without waiting.
     pub fn submit(&mut self) -> io::Result<()> {
         self.submit_and_wait(0)
     }
@@ -164,7 +161,6 @@ impl Ring {
         }
     }
 
-    /// The next completed operation, if there is one.
     pub fn completed(&mut self) -> Option<Completion> {
         let entry = self.ring.completion().next()?;
         let slot = entry.user_data() as usize;
@@ -196,7 +192,6 @@ impl Drop for Ring {
     }
 }
 
-/// A completion's result as an `io::Result`.
 pub(crate) fn outcome(result: i32) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(result.saturating_neg()))
 }

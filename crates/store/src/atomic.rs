@@ -27,7 +27,6 @@ pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), St
     replace(path, &text)
 }
 
-/// Writes a temporary file and renames it to `path`.
 fn put_in_place(path: &Path, write: impl FnOnce(&Path) -> Result<(), StoreError>) -> Result<(), StoreError> {
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();

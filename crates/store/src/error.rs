@@ -46,7 +46,6 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether a full filesystem (or quota) is the cause.
     pub fn is_full(&self) -> bool {
         match self {
             StoreError::Io { cause, .. } => fills_up(cause),

@@ -32,7 +32,6 @@ pub struct TestOutput {
     pub snapshots: Vec<(String, Snapshot)>,
     /// Rows of the database's statistics views.
     pub activity: Option<Activity>,
-    /// The database's own report of the test, if requested.
     pub native: Option<NativeFile>,
 }
 

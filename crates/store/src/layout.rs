@@ -64,7 +64,6 @@ pub fn runs_in(path: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(runs)
 }
 
-/// The run's id: the name of its folder.
 pub fn id(run: &Path) -> String {
     let absolute = std::fs::canonicalize(run).unwrap_or_else(|_| run.to_owned());
     absolute.file_name().map_or_else(|| run.display().to_string(), |n| n.to_string_lossy().into_owned())

@@ -18,7 +18,6 @@ const MOST: u64 = 4 << 20;
 /// Most bytes of a line. A longer one was not written by loadline.
 const LONGEST: usize = 1 << 20;
 
-/// Appends to `live.jsonl`.
 #[derive(Debug)]
 pub struct LiveFile(File);
 
@@ -69,12 +68,10 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Follows `live.jsonl` of the run at `run`.
     pub fn live(run: &Path) -> Tail {
         Tail { path: run.join(layout::LIVE), read: 0, file: None }
     }
 
-    /// Follows `tests.jsonl` of the run at `run`.
     pub fn tests(run: &Path) -> Tail {
         Tail { path: run.join(layout::TESTS), read: 0, file: None }
     }

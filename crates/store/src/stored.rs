@@ -55,7 +55,6 @@ impl StoredRun {
         layout::id(&self.path)
     }
 
-    /// The series of test number `test`.
     pub fn series(&self, test: u32) -> Result<Series, StoreError> {
         let path = self.file(layout::SERIES, test)?;
         let text = String::from_utf8(read(&path)?).map_err(|_| damaged(&path, None, "it is not text"))?;

@@ -28,7 +28,6 @@ impl WatchedFile {
         &self.path
     }
 
-    /// Writes `watched` and keeps the file.
     pub fn write(mut self, watched: &Watched) -> Result<PathBuf, StoreError> {
         atomic::replace_json(&self.path, watched)?;
         self.written = true;
@@ -45,7 +44,6 @@ impl Drop for WatchedFile {
     }
 }
 
-/// Reads what [`WatchedFile::write`] wrote.
 pub fn read_watched(path: &Path) -> Result<Watched, StoreError> {
     if !path.exists() {
         return Err(StoreError::Missing(path.to_owned()));

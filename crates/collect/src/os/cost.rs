@@ -44,7 +44,6 @@ pub enum Whose {
     None(CostUnknown),
 }
 
-/// Reads the cost of a database at moments.
 #[derive(Debug)]
 pub struct CostMeter {
     whose: Whose,
@@ -65,10 +64,8 @@ pub struct Cost {
     events: Option<Result<Counts, PerfRefused>>,
 }
 
-/// Use between two readings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostUsed {
-    /// Time between them, s.
     pub seconds: f64,
     /// CPU time in user mode and in the kernel, µs. Error: 10 ms for each process.
     pub cpu_us: [f64; 2],

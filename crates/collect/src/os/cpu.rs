@@ -54,7 +54,6 @@ impl CpuTimes {
         })
     }
 
-    /// CPU time of this machine.
     pub fn local() -> Result<CpuTimes, CollectError> {
         CpuTimes::parse(&read("/proc/stat")?)
     }

@@ -42,13 +42,11 @@ impl DiskCounters {
         })
     }
 
-    /// Counters of a device of this machine.
     pub fn local(device: &str) -> Result<DiskCounters, CollectError> {
         DiskCounters::parse(&read("/proc/diskstats")?, device)
     }
 }
 
-/// Rates of a device between two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskRates {
     pub reads_per_s: f64,

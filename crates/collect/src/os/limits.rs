@@ -7,8 +7,6 @@ use std::str::FromStr;
 
 use loadline_storage::groups_in;
 
-use crate::error::{CollectError, read};
-
 pub type Cpus = BTreeSet<u32>;
 
 /// The CPUs that the process `id` may use: `Cpus_allowed_list` of `/proc/ID/status`.
@@ -119,19 +117,18 @@ pub struct Pressure {
 }
 
 impl Pressure {
-    /// That of `resource` (`cpu`, `memory` or `io`) on this machine.
-    pub fn local(resource: &str) -> Result<Pressure, CollectError> {
-        Pressure::parse(&read(format!("/proc/pressure/{resource}"))?)
+    /// That of `resource` (`cpu`, `memory` or `io`) on this machine, if the kernel keeps it.
+    pub(crate) fn local(resource: &str) -> Option<Pressure> {
+        Pressure::parse(&std::fs::read_to_string(format!("/proc/pressure/{resource}")).ok()?)
     }
 
     /// Parses `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` and the same with `full`.
-    fn parse(text: &str) -> Result<Pressure, CollectError> {
+    fn parse(text: &str) -> Option<Pressure> {
         let total = |kind: &str| {
             let line = text.lines().find_map(|l| l.strip_prefix(kind))?;
             line.split_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
         };
-        let wrong = || CollectError::Format { file: "/proc/pressure", what: format!("'{}'", text.trim()) };
-        Ok(Pressure { some_us: total("some ").ok_or_else(wrong)?, full_us: total("full ") })
+        Some(Pressure { some_us: total("some ")?, full_us: total("full ") })
     }
 }
 
@@ -186,8 +183,8 @@ mod tests {
     fn totals_are_read() {
         let text =
             "some avg10=1.00 avg60=0.00 avg300=0.00 total=500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=20\n";
-        assert_eq!(Pressure::parse(text).unwrap(), Pressure { some_us: 500, full_us: Some(20) });
-        assert_eq!(Pressure::parse("some total=7\n").unwrap(), Pressure { some_us: 7, full_us: None });
-        assert!(Pressure::parse("").is_err() && Pressure::parse("some total=x").is_err());
+        assert_eq!(Pressure::parse(text), Some(Pressure { some_us: 500, full_us: Some(20) }));
+        assert_eq!(Pressure::parse("some total=7\n"), Some(Pressure { some_us: 7, full_us: None }));
+        assert_eq!((Pressure::parse(""), Pressure::parse("some total=x")), (None, None));
     }
 }

@@ -12,7 +12,6 @@ const LISTEN: &str = "0A";
 /// Flag of a Unix socket that listens: `__SO_ACCEPTCON` of the kernel's `include/uapi/linux/net.h`.
 const ACCEPTS: u32 = 0x10000;
 
-/// Processes that listen `at` a port or socket of this machine.
 pub fn listeners(at: &Listening) -> Result<Vec<u32>, String> {
     let text = |file: &str| read(format!("/proc/net/{file}")).unwrap_or_default();
     let (inodes, place) = match at {

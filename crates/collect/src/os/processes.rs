@@ -112,7 +112,6 @@ impl Server {
     }
 }
 
-/// Use of the processes between two readings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Used {
     /// CPU time of loadline with its children, a private server included, s.
@@ -163,7 +162,6 @@ impl Used {
     }
 }
 
-/// Use of processes that have ended.
 #[derive(Default)]
 struct Ended {
     /// CPU time of all of them, ticks.
@@ -172,7 +170,6 @@ struct Ended {
     by_heir: BTreeMap<u32, EndedBelow>,
 }
 
-/// Use of the ended processes below one.
 #[derive(Default)]
 struct EndedBelow {
     ticks: u64,

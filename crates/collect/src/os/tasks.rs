@@ -3,11 +3,13 @@
 use loadline_database::machine::{runs_command, task_times_ns};
 use loadline_storage::now_ns;
 
-use crate::clock::least_disturbed;
 use crate::error::read;
 
 /// A reading that took longer, ns, is repeated: its reader had to wait for a CPU, so its time is uncertain.
 const DISTURBED_NS: u64 = 200_000;
+
+/// Most attempts at a reading.
+const ATTEMPTS: usize = 3;
 
 /// Most tasks whose state is read at a time, so that samples stay cheap with many jobs.
 const SAMPLED: usize = 16;
@@ -27,7 +29,6 @@ impl Tasks {
         self.0.iter().copied()
     }
 
-    /// Threads of this process.
     pub fn own(ids: Vec<u32>) -> Tasks {
         Tasks(ids)
     }
@@ -63,7 +64,6 @@ pub struct TaskStates {
 /// CPU time of tasks since they started, summed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TaskTimes {
-    /// Time on a CPU, ns.
     pub run_ns: u64,
     /// Time ready to run, waiting for a CPU, ns. The kernel adds a wait when it ends.
     pub wait_ns: u64,
@@ -99,6 +99,22 @@ pub(crate) fn timed<T>(mut clock: impl FnMut() -> u64, mut read: impl FnMut() ->
     };
     let (took_ns, (before, value)) = least_disturbed(|took_ns| took_ns > DISTURBED_NS, once);
     (before + took_ns / 2, value)
+}
+
+/// Repeats `read`, which returns how long it took, ns, and a value, while `disturbed` says of that time that the reader waited
+/// for a CPU; at most twice. Returns the shortest.
+pub fn least_disturbed<T>(disturbed: impl Fn(u64) -> bool, mut read: impl FnMut() -> (u64, T)) -> (u64, T) {
+    let mut best = read();
+    for _ in 1..ATTEMPTS {
+        if !disturbed(best.0) {
+            break;
+        }
+        let next = read();
+        if next.0 < best.0 {
+            best = next;
+        }
+    }
+    best
 }
 
 #[cfg(test)]

@@ -51,7 +51,6 @@ pub struct Kept {
     /// Passes of the thread with the fewest passes.
     pub passes: u64,
     pub slowest_pass_ns: u64,
-    /// CPU time of its threads, ns.
     pub cpu_ns: u64,
     pub ran_ns: u64,
 }
@@ -143,7 +142,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// Stops the threads and returns the figures.
     #[must_use]
     pub fn stop(mut self) -> Kept {
         self.end()
@@ -221,7 +219,6 @@ impl OpenFiles {
     }
 }
 
-/// Makes passes over the files of a share.
 fn passes(share: &Share, keep: Keep, pause: Duration, stop: &AtomicBool) -> Kept {
     let (mut done, mut used) = (Kept::default(), UsedParts::default());
     while !stop.load(Ordering::Relaxed) {

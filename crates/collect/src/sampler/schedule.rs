@@ -1,9 +1,18 @@
 //! Schedule of the readings: arithmetic on ns.
 
+use std::time::Duration;
+
+use loadline_storage::now_ns;
+
 /// In this time before an announced reading nothing else is read: a query on a loaded database may take that long and would
 /// delay that reading.
 pub(super) const GUARD_NS: u64 = 50_000_000;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
+
+/// Time until `at_ns`; zero if it is past.
+pub(super) fn until(at_ns: u64) -> Duration {
+    Duration::from_nanos(at_ns.saturating_sub(now_ns()))
+}
 
 /// First time after `now_ns` that is a whole number of steps from `origin_ns` (past or future).
 pub(super) fn next_step(origin_ns: u64, now_ns: u64, step_ns: u64) -> u64 {
@@ -53,6 +62,7 @@ mod tests {
 
     #[test]
     fn seconds_are_counted_from_an_origin_past_or_to_come() {
+        assert_eq!(until(now_ns()), Duration::ZERO);
         assert_eq!(next_step(5 * S + 7, 5 * S + 7, S), 6 * S + 7);
         assert_eq!(next_step(5 * S + 7, 5 * S + 6, S), 5 * S + 7);
         assert_eq!(next_step(5 * S + 7, 9 * S, S), 9 * S + 7);

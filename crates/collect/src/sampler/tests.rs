@@ -46,7 +46,7 @@ fn start_sound(config: SamplerConfig) -> Sampler {
 }
 
 fn sleep_until(at_ns: u64) {
-    std::thread::sleep(clock::until(at_ns));
+    std::thread::sleep(until(at_ns));
 }
 
 #[test]

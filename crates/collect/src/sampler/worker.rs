@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use loadline_database::Observer;
 use loadline_model::Snapshot;
 
-use super::schedule::{GUARD_NS, SECOND_NS, WaitSlots, next_step};
+use super::schedule::{GUARD_NS, SECOND_NS, WaitSlots, next_step, until};
 use super::{Collected, CpuSource, Point, SamplerConfig, System, WindowReading};
-use crate::clock;
 use crate::error::CollectError;
 use crate::os::{CpuTimes, DiskCounters, TaskTimes, timed};
 
@@ -98,10 +97,9 @@ impl Worker {
         worker
     }
 
-    /// Reads until it is stopped; returns the source.
     pub(super) fn run(mut self) -> Box<dyn Observer> {
         loop {
-            match self.inbox.recv_timeout(clock::until(self.due_ns())) {
+            match self.inbox.recv_timeout(until(self.due_ns())) {
                 Ok(Command::Reading { at_ns, reply }) => {
                     self.announced.push((at_ns, reply));
                     self.announced.sort_by_key(|(at_ns, _)| *at_ns);

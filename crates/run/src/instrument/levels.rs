@@ -138,7 +138,6 @@ impl Levels {
         checks
     }
 
-    /// Whether commits waited for a replica.
     fn waited(&self, seen: &Seen, latency_ms: Option<f64>) -> Option<Verdict> {
         let (level, _) = self.level.as_ref().filter(|(_, needed)| *needed > 0)?;
         // The fastest probes: those in the middle may have waited for a CPU.

@@ -180,9 +180,7 @@ impl Measured {
             return Err(format!(
                 "{} made {:.0} and {:.0} per second before and after the test, fewer than its {test:.0}: the speed of commits \
                  changed meanwhile",
-                after.of,
-                samples[0],
-                samples[1]
+                after.of, samples[0], samples[1]
             ));
         }
         Ok(Some(TestLimit {

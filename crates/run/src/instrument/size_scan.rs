@@ -52,7 +52,6 @@ const MIN_SLEEP_NS: u64 = 200_000;
 /// Longest sleep after which nobody looks whether the user wants to stop.
 const MOST_ASLEEP: Duration = Duration::from_millis(200);
 
-/// Executes statements no faster than the pace.
 struct Paced<'a> {
     session: &'a mut dyn ClientSession,
     start_ns: u64,

@@ -170,7 +170,8 @@ impl Part for Commits {
             LogSource::None(reason) => return Err(reason.clone()),
         };
         let redo_now = redo(subject);
-        let is_other = |(_, measured): &mut (Arc<Work>, f64)| redo_now.as_ref().is_ok_and(|redo| !same_redo(*measured, *redo));
+        let is_other =
+            |(_, measured): &mut (Arc<Work>, f64)| redo_now.as_ref().is_ok_and(|redo| !same_redo(*measured, *redo));
         self.work.take_if(is_other);
         if self.work.is_none() {
             let known = subject.redo_bytes.or(subject.earlier_redo_bytes).is_some() || subject.figures.is_some();

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use loadline_model::format::bytes;
 use loadline_model::manifest::TargetInfo;
 
-/// A directory of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Log,

@@ -82,7 +82,8 @@ impl Part for Loops {
             }
         };
         let transactions = calls_per_s(threads, &references.interrupted, query)?;
-        let which = if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
+        let which =
+            if held < all { format!("the first {held} of {all} rows") } else { format!("the same {held} rows") };
         let of = format!("the same queries as loops over {which} in memory{pages}, by {threads} threads");
         Ok(Some(Sample::new(transactions * self.of.work(held), of)))
     }

@@ -2,8 +2,8 @@
 
 use loadline_model::Random;
 
-/// Unit in which arrays deduplicate, bytes.
-pub(crate) const PAGE: usize = 4096;
+use crate::PAGE;
+
 /// Unit that gets a unique number, bytes.
 const SECTOR: usize = 512;
 /// Unit of compressible bytes: so small that every block of a compressing array contains the same share, bytes.
@@ -42,7 +42,6 @@ impl Data {
         self.random.next()
     }
 
-    /// Data of this kind with other unique numbers.
     pub(crate) fn other(&self, seed: u64) -> Data {
         Data { random: Random::new(seed), unique: seed, ..self.clone() }
     }

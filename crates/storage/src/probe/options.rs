@@ -3,7 +3,7 @@
 use loadline_model::format::bytes;
 use loadline_model::probe::Engine;
 
-use crate::probe::error::ProbeError;
+use crate::probe::ProbeError;
 use crate::probe::plan::Point;
 
 /// The smallest test file, bytes.
@@ -34,7 +34,6 @@ impl Default for ProbeOptions {
 }
 
 impl ProbeOptions {
-    /// Checks the values.
     pub fn check(&self) -> Result<(), ProbeError> {
         let wrong = |option, value: String, allowed: String| Err(ProbeError::Option { option, value, allowed });
         for (option, share) in [("--compressibility", self.compressibility), ("--dedup", self.dedup)] {

@@ -1,20 +1,20 @@
-//! The measured points, and their order.
+//! The measured points, their order, and what is counted of each.
 
-use loadline_model::probe::Operation;
+use loadline_model::Latencies;
+use loadline_model::probe::{Operation, ProbeRow};
 
 /// Sizes of sync writes, bytes: 512 B to 1 MiB.
-pub const SYNC_SIZES: [u64; 12] =
+const SYNC_SIZES: [u64; 12] =
     [512, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20];
 /// Sizes of random reads, bytes.
-pub const READ_SIZES: [u64; 3] = [4 << 10, 8 << 10, 16 << 10];
+const READ_SIZES: [u64; 3] = [4 << 10, 8 << 10, 16 << 10];
 /// Random reads in flight.
-pub const READ_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const READ_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Size of sequential transfers, bytes.
-pub const SEQUENTIAL_SIZE: u64 = 1 << 20;
+const SEQUENTIAL_SIZE: u64 = 1 << 20;
 /// Sequential transfers in flight: one, and enough for the device's bandwidth.
-pub const SEQUENTIAL_DEPTHS: [u32; 2] = [1, 8];
+const SEQUENTIAL_DEPTHS: [u32; 2] = [1, 8];
 
-/// One row of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point {
     pub operation: Operation,
@@ -57,6 +57,56 @@ pub(crate) fn slices(points: usize, seconds: f64) -> (u32, f64) {
     (rounds as u32, window / rounds)
 }
 
+const FOR_P99: u64 = 100;
+const FOR_P999: u64 = 1000;
+
+/// The samples of a point, over all its slices.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    /// Latencies of the operations completed in the windows.
+    pub(crate) latencies: Latencies,
+    /// Total length of the windows, ns.
+    pub(crate) window_ns: u64,
+    /// CPU time over `cpu_ops` operations, ns.
+    pub(crate) cpu_ns: u64,
+    /// Operations in the time of `cpu_ns`, which may include the warm-up.
+    pub(crate) cpu_ops: u64,
+    pub(crate) direct: bool,
+}
+
+impl Tally {
+    pub(crate) fn new(direct: bool) -> Tally {
+        Tally { latencies: Latencies::new(), window_ns: 0, cpu_ns: 0, cpu_ops: 0, direct }
+    }
+
+    /// The row; `None` if nothing completed.
+    pub(crate) fn row(&self, point: &Point) -> Option<ProbeRow> {
+        let samples = self.latencies.count();
+        let at = |q, fewest| if samples >= fewest { self.latencies.quantile_ns(q) } else { None };
+        let elapsed_s = self.window_ns as f64 / 1e9;
+        if self.window_ns == 0 {
+            return None;
+        }
+        let per_s = samples as f64 / elapsed_s;
+        Some(ProbeRow {
+            operation: point.operation,
+            size_bytes: point.size,
+            depth: point.depth,
+            direct: self.direct,
+            per_s,
+            mib_per_s: per_s * point.size as f64 / f64::from(1 << 20),
+            mean_ns: self.latencies.mean_ns()?,
+            p50_ns: at(0.5, 1)?,
+            p99_ns: at(0.99, FOR_P99),
+            p999_ns: at(0.999, FOR_P999),
+            max_ns: self.latencies.max_ns()?,
+            cpu_ns_per_op: self.cpu_ns as f64 / self.cpu_ops.max(1) as f64,
+            samples,
+            elapsed_s,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +139,28 @@ mod tests {
         let (rounds, slice) = slices(73, 0.5);
         assert_eq!((rounds, slice), (1, 0.01), "a slice has a length that can be measured");
         assert_eq!(slices(100, 7.0).0, 2);
+    }
+
+    fn row(samples: u64) -> Option<ProbeRow> {
+        let mut tally = Tally::new(true);
+        for i in 0..samples {
+            tally.latencies.record(1000 + i);
+            tally.window_ns += 1000 + i;
+        }
+        tally.row(&Point { operation: Operation::RandomRead, size: 4096, depth: 1 })
+    }
+
+    #[test]
+    fn percentiles_need_samples_to_stand_on() {
+        assert!(row(0).is_none());
+        let few = row(99).unwrap();
+        assert_eq!((few.p99_ns, few.p999_ns, few.samples), (None, None, 99));
+        let some = row(100).unwrap();
+        assert!(some.p99_ns.is_some() && some.p999_ns.is_none());
+        let many = row(1000).unwrap();
+        assert!(
+            many.p50_ns <= many.p99_ns.unwrap() && many.p99_ns <= many.p999_ns && many.p999_ns.unwrap() <= many.max_ns
+        );
+        assert!((many.per_s * many.mean_ns / 1e9 - 1.0).abs() < 1e-9, "Little's law at depth 1");
     }
 }

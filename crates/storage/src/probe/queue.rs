@@ -4,16 +4,15 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use crate::{AlignedBuf, Direction, Ring};
 use loadline_model::{Latencies, Random};
 
 use crate::clock::{now_ns, process_cpu_ns};
 use crate::probe::data::Data;
-use crate::probe::tally::Tally;
+use crate::probe::plan::Tally;
 
-/// Why a slice ended early.
 #[derive(Debug)]
 pub(crate) enum SliceError {
     Interrupted,
@@ -158,7 +157,9 @@ impl Transfer<'_> {
         slice: Slice,
         tally: &mut Tally,
     ) -> Result<(), SliceError> {
-        let gate = Gate::default();
+        // Locked until all threads have started, or one cannot: then none begins.
+        let all_started = RwLock::new(true);
+        let mut holding = all_started.write().unwrap_or_else(PoisonError::into_inner);
         let shared = match offsets {
             Offsets::Random(_) => None,
             Offsets::Sequential(next) => Some(&*next),
@@ -169,11 +170,11 @@ impl Transfer<'_> {
             let mut threads = Vec::new();
             for _ in 0..self.depth {
                 let (mut random, mut data) = (Random::new(seeds.next()), data.other(seeds.next()));
-                let gate = &gate;
+                let all_started = &all_started;
                 let body = move || {
                     let mut buffer = AlignedBuf::new(self.size as usize).map_err(io::Error::other)?;
                     data.fill(&mut buffer);
-                    if !gate.wait() {
+                    if !*all_started.read().unwrap_or_else(PoisonError::into_inner) {
                         return Err(SliceError::Interrupted);
                     }
                     let next = || match shared {
@@ -185,13 +186,14 @@ impl Transfer<'_> {
                 match std::thread::Builder::new().spawn_scoped(scope, body) {
                     Ok(thread) => threads.push(thread),
                     Err(e) => {
-                        gate.open(false);
+                        *holding = false;
+                        drop(holding);
                         return (Err(SliceError::Threads(self.depth, e)), 0);
                     }
                 }
             }
             let cpu = process_cpu_ns();
-            gate.open(true);
+            drop(holding);
             let ended: Vec<Result<ThreadResult, SliceError>> = threads
                 .into_iter()
                 .map(|t| t.join().unwrap_or_else(|_| Err(SliceError::Io(io::Error::other("a thread panicked")))))
@@ -246,30 +248,6 @@ impl Transfer<'_> {
                 own.window_ns = now - opened;
                 return Ok(own);
             }
-        }
-    }
-}
-
-/// Holds threads until all have started, or one cannot start.
-#[derive(Debug, Default)]
-struct Gate {
-    go: Mutex<Option<bool>>,
-    changed: Condvar,
-}
-
-impl Gate {
-    fn open(&self, go: bool) {
-        *self.go.lock().unwrap_or_else(PoisonError::into_inner) = Some(go);
-        self.changed.notify_all();
-    }
-
-    fn wait(&self) -> bool {
-        let mut go = self.go.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            if let Some(go) = *go {
-                return go;
-            }
-            go = self.changed.wait(go).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

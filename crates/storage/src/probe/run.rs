@@ -7,17 +7,15 @@ use loadline_model::format::bytes;
 use loadline_model::probe::{Absent, Engine, Operation, ProbeRow, ProbedDir};
 
 use crate::clock::now_ns;
-use crate::probe::error::ProbeError;
-use crate::probe::leftovers::clean_leftovers;
+use crate::probe::ProbeError;
 use crate::probe::options::ProbeOptions;
-use crate::probe::plan::{Point, slices};
+use crate::probe::plan::{Point, Tally, slices};
 use crate::probe::session::ProbeSession;
-use crate::probe::tally::Tally;
+use crate::probe::testfile::clean_leftovers;
 
 /// Largest share of the time for filling the test file.
 const FILL_SHARE: f64 = 1.0 / 3.0;
 
-/// Progress of a probe.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// Before anything is written: needed and free space, bytes.
@@ -137,7 +135,6 @@ fn measured(
     Ok(rows)
 }
 
-/// Notes about this directory.
 fn caveats(session: &ProbeSession<&AtomicBool>) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(text) = session.facts.kind.caveat() {

@@ -1,8 +1,8 @@
 //! The probe's files in a directory, and the measurement of single points.
 
-use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -12,15 +12,13 @@ use loadline_model::Random;
 use loadline_model::probe::{Engine, Operation, ProbeRow};
 
 use crate::clock::now_ns;
+use crate::probe::ProbeError;
 use crate::probe::data::Data;
-use crate::probe::error::ProbeError;
 use crate::probe::options::{ProbeOptions, SMALLEST_FILE};
-use crate::probe::plan::Point;
+use crate::probe::plan::{self, Point, Tally};
 use crate::probe::queue::{Offsets, Slice, SliceError, Transfer};
-use crate::probe::sync::{SyncWrites, WriteAt};
-use crate::probe::tally::Tally;
+use crate::probe::sync::{SyncWrites, WriteAt, store_slice};
 use crate::probe::testfile::TestFile;
-use crate::probe::{persist, plan};
 
 const MIB: u64 = 1 << 20;
 /// Default size of the test file, bytes.
@@ -46,11 +44,9 @@ pub struct ProbeSession<S> {
     /// Of durable writes; `None`: system calls.
     ring: Option<SyncRing>,
     data: Data,
-    random: Offsets,
-    reading: Offsets,
-    writing: Offsets,
+    /// By [`Places`].
+    offsets: [Offsets; 3],
     next_sync: u64,
-    /// Size of the test file, bytes.
     pub file_bytes: u64,
     side_bytes: u64,
     /// Most space of all files of the probe, bytes.
@@ -103,9 +99,11 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
             engine_reason,
             ring,
             data: Data::new(options.seed, options.compressibility, options.dedup),
-            random: Offsets::Random(Random::new(options.seed ^ 0x7265_6164)),
-            reading: Offsets::Sequential(AtomicU64::new(0)),
-            writing: Offsets::Sequential(AtomicU64::new(0)),
+            offsets: [
+                Offsets::Random(Random::new(options.seed ^ 0x7265_6164)),
+                Offsets::Sequential(AtomicU64::new(0)),
+                Offsets::Sequential(AtomicU64::new(0)),
+            ],
             next_sync: 0,
             file_bytes,
             side_bytes,
@@ -131,12 +129,10 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         self.file.direct
     }
 
-    /// Alignment of `O_DIRECT`, bytes.
     pub fn alignment(&self) -> u64 {
         self.file.alignment
     }
 
-    /// Label and write-back instruction of the mapped memory.
     pub fn pmem(&self) -> Result<(&'static str, &'static str), &str> {
         match &self.pmem {
             Ok((_, map)) => Ok((map.backing.label(), map.flush.name())),
@@ -181,7 +177,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
                 break;
             }
             self.data.stamp(&mut buffer);
-            write_all(&self.file.plain, &buffer, at).map_err(|e| failed(e, &self.dir))?;
+            self.file.plain.write_all_at(&buffer, at).map_err(|e| failed(e, &self.dir))?;
             at += MIB;
             progress(at, self.file_bytes);
         }
@@ -212,7 +208,6 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         self.file.direct && point.size.is_multiple_of(self.file.alignment) && point.operation != Operation::PmemPersist
     }
 
-    /// The points that can be measured here.
     pub(crate) fn points(&self) -> Vec<Point> {
         plan::points(self.pmem.is_ok())
     }
@@ -226,9 +221,9 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         use Operation as O;
         match point.operation {
             O::RandomRead => self.transfer(point, Direction::Read, Places::Random, slice, tally),
-            O::SequentialRead => self.transfer(point, Direction::Read, Places::Sequential, slice, tally),
+            O::SequentialRead => self.transfer(point, Direction::Read, Places::NextToRead, slice, tally),
             O::SequentialWrite => {
-                self.transfer(point, Direction::Write, Places::Sequential, slice, tally)?;
+                self.transfer(point, Direction::Write, Places::NextToWrite, slice, tally)?;
                 // Leave no dirty data to the next slice.
                 Ok(self.file.plain.sync_data()?)
             }
@@ -236,7 +231,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
                 Ok((_, map)) => {
                     let mut block = AlignedBuf::new(point.size as usize).map_err(io::Error::other)?;
                     self.data.fill(&mut block);
-                    persist::slice(map, &block, slice, &self.stop, tally)
+                    store_slice(map, &block, slice, &self.stop, tally)
                 }
                 Err(reason) => Err(SliceError::Io(io::Error::new(io::ErrorKind::Unsupported, reason.clone()))),
             },
@@ -255,11 +250,7 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
         slice: Slice,
         tally: &mut Tally,
     ) -> Result<(), SliceError> {
-        let offsets = match (places, direction) {
-            (Places::Random, _) => &mut self.random,
-            (_, Direction::Read) => &mut self.reading,
-            (_, Direction::Write) => &mut self.writing,
-        };
+        let offsets = &mut self.offsets[places as usize];
         let transfer = Transfer {
             file: &self.file.plain,
             direction,
@@ -305,7 +296,8 @@ impl<S: Deref<Target = AtomicBool>> ProbeSession<S> {
 #[derive(Clone, Copy)]
 enum Places {
     Random,
-    Sequential,
+    NextToRead,
+    NextToWrite,
 }
 
 /// A slice of `seconds`, warm-up included.
@@ -322,10 +314,6 @@ fn wrap(cut: SliceError, point: &Point, dir: &Path) -> ProbeError {
             ProbeError::Operation { operation: point.operation, size: point.size, dir: dir.to_owned(), cause }
         }
     }
-}
-
-fn write_all(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
 fn engine(wanted: Option<Engine>) -> (Engine, Option<String>) {
@@ -368,7 +356,6 @@ fn file_size(dir: &Path, facts: &StorageFacts, wanted: Option<u64>, mapped: bool
     Ok(bytes)
 }
 
-/// Memory available without swapping, bytes.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let kib = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?.trim().strip_suffix("kB")?.trim();
