@@ -19,7 +19,7 @@ use loadline_storage::before_others;
 use crate::error::CollectError;
 use crate::os::{CpuShares, CpuTimes, DiskCounters, DiskRates, TaskStates, TaskTimes, Tasks};
 use schedule::until;
-use worker::{Command, Shared, Worker};
+use worker::{Announced, Shared, Worker};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CpuSource {
@@ -226,7 +226,8 @@ impl PendingReading {
 /// A running sampler. Dropping it ends its thread as soon as its source returns.
 #[derive(Debug)]
 pub struct Sampler {
-    commands: Sender<Command>,
+    /// The thread ends when this is dropped.
+    announce: Sender<Announced>,
     shared: Arc<Mutex<Shared>>,
     done: Receiver<Box<dyn Observer>>,
     config: SamplerConfig,
@@ -235,7 +236,7 @@ pub struct Sampler {
 impl Sampler {
     /// Starts the thread, which alone calls `source`.
     pub fn start(config: SamplerConfig, source: Box<dyn Observer>) -> Result<Sampler, CollectError> {
-        let (commands, inbox) = channel();
+        let (announce, inbox) = channel();
         let (done_sender, done) = channel();
         let shared = Arc::new(Mutex::new(Shared::default()));
         let (worker, first) = (Worker::new(config.clone(), source, inbox, Arc::clone(&shared)), config.before_others);
@@ -246,7 +247,7 @@ impl Sampler {
                 let _ = done_sender.send(before_others(first, || worker.run()));
             })
             .map_err(CollectError::Spawn)?;
-        Ok(Sampler { commands, shared, done, config })
+        Ok(Sampler { announce, shared, done, config })
     }
 
     /// Reads all counters now and returns them. They are also a point of the series.
@@ -258,8 +259,7 @@ impl Sampler {
     /// Announces a reading of window start or end at `at_ns`. Nothing else is read shortly before it, so that it is on time.
     pub fn reading_at(&self, name: &str, at_ns: u64) -> Result<PendingReading, CollectError> {
         let (sender, reply) = channel();
-        let command = Command::Reading { at_ns, reply: sender };
-        self.commands.send(command).map_err(|_| CollectError::Ended { reading: name.to_owned() })?;
+        self.announce.send((at_ns, sender)).map_err(|_| CollectError::Ended { reading: name.to_owned() })?;
         Ok(PendingReading { name: name.to_owned(), at_ns, timeout: self.config.reading_timeout, reply })
     }
 
@@ -272,8 +272,8 @@ impl Sampler {
     /// problem in the result.
     #[must_use]
     pub fn finish(self) -> Collected {
-        let Sampler { commands, shared, done, config } = self;
-        let _ = commands.send(Command::Stop);
+        let Sampler { announce, shared, done, config } = self;
+        drop(announce);
         let how = done.recv_timeout(config.finish_timeout);
         let mut collected = {
             let mut shared = shared.lock().unwrap_or_else(PoisonError::into_inner);

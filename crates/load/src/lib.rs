@@ -179,7 +179,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     }
     // Neither in-database jobs nor those of other processes tell in the window what they have done.
     let counting = (request.driver == Driver::Client && !crew.tasks().is_empty()).then(|| Arc::clone(&shared));
-    let mut source: Box<dyn Observer> = Box::new(Observed::new(observer, counting, took_ns));
+    let mut source: Box<dyn Observer> = Box::new(Observed { observer, counting, fastest_ns: took_ns });
     let mut open_ns = warm_ns;
     let (schedule, opened_at, sampler, readings) = loop {
         open_ns = open_ns.max(now_ns() + crew.lead_ns());

@@ -9,8 +9,8 @@ use std::time::Duration;
 use loadline_model::Latencies;
 use loadline_storage::now_ns;
 
-/// Time between two counts, ns. In-database jobs publish as often while the window is pending.
-pub const STEP_NS: u64 = SHORT_SLICE_NS;
+/// Time between two counts, ns, and length of an in-database slice outside the window, when the job must react soon.
+pub const STEP_NS: u64 = 100_000_000;
 pub const SECOND_NS: u64 = 1_000_000_000;
 /// A window shorter than this, ns, has a course by [`STEP_NS`].
 const SHORT_WINDOW_NS: u64 = 20 * SECOND_NS;
@@ -72,11 +72,11 @@ impl Schedule {
     pub fn slice_end(&self, now_ns: u64) -> u64 {
         if self.is_pending() {
             // At common times, so that counts taken between them hold the same slices of all jobs.
-            let slices = now_ns.saturating_sub(self.start_ns) / SHORT_SLICE_NS + 1;
-            return (self.start_ns + slices * SHORT_SLICE_NS).max(now_ns + SHORT_SLICE_NS / 10);
+            let slices = now_ns.saturating_sub(self.start_ns) / STEP_NS + 1;
+            return (self.start_ns + slices * STEP_NS).max(now_ns + STEP_NS / 10);
         }
         if now_ns >= self.close_ns {
-            return now_ns + SHORT_SLICE_NS;
+            return now_ns + STEP_NS;
         }
         let bound = if now_ns < self.open_ns { self.open_ns } else { self.close_ns };
         let phase = self.open_ns % SECOND_NS;
@@ -89,9 +89,6 @@ impl Schedule {
 
 /// Windows that the jobs of a test may pass: one that others disturbed may be followed by another.
 const MOST_WINDOWS: usize = 2;
-
-/// Length of an in-database slice before the window is set and after its end, when the job must react soon.
-pub(crate) const SHORT_SLICE_NS: u64 = 100_000_000;
 
 /// State shared by a test's jobs and its coordinator. A job writes only its own progress and the counters of jobs.
 #[derive(Debug, Default)]
@@ -271,7 +268,7 @@ mod tests {
             let on_second = (end as i128 - s.open_ns as i128).rem_euclid(1_000_000_000) == 0;
             prop_assert!(now >= s.close_ns || on_second || end == s.open_ns || end == s.close_ns);
             let pending = Schedule::pending(start).slice_end(now);
-            prop_assert!(pending > now && pending - now <= SHORT_SLICE_NS);
+            prop_assert!(pending > now && pending - now <= STEP_NS);
         }
     }
 }

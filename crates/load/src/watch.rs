@@ -279,18 +279,14 @@ const DISTURBED: (u64, u64) = (3, 5_000_000);
 
 /// Reads snapshots, each with the jobs' own count: a snapshot read late is compared with what the jobs had done by then.
 pub(crate) struct Observed {
-    observer: Box<dyn Observer>,
+    pub(crate) observer: Box<dyn Observer>,
     /// `None` for the in-database driver, whose jobs report only once a slice.
-    counting: Option<Arc<Shared>>,
-    fastest_ns: u64,
+    pub(crate) counting: Option<Arc<Shared>>,
+    /// How long a snapshot took so far, at least.
+    pub(crate) fastest_ns: u64,
 }
 
 impl Observed {
-    /// `fastest_ns`: how long a snapshot took before.
-    pub(crate) fn new(observer: Box<dyn Observer>, counting: Option<Arc<Shared>>, fastest_ns: u64) -> Observed {
-        Observed { observer, counting, fastest_ns }
-    }
-
     /// Reads a snapshot. Returns how long that took, ns, and the snapshot.
     fn read(&mut self) -> (u64, Result<Snapshot, TargetError>) {
         let completed = |shared: &Option<Arc<Shared>>| shared.as_ref().map(|s| s.completed() as f64);
@@ -352,7 +348,7 @@ mod tests {
     fn a_disturbed_snapshot_is_read_again_and_has_the_jobs_count() {
         let shared = Arc::new(Shared::new(1, Arc::new(AtomicBool::new(false))));
         let slow = Slow(vec![0, 400, 0, 400, 500, 600], 0, Arc::clone(&shared));
-        let mut observed = Observed::new(Box::new(slow), Some(shared), u64::MAX);
+        let mut observed = Observed { observer: Box::new(slow), counting: Some(shared), fastest_ns: u64::MAX };
         let mut next = || {
             let snapshot = observed.snapshot().unwrap();
             let count = |name: &str| snapshot.counters[name];

@@ -9,7 +9,7 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use crate::error::{DeviceError, Step};
 use crate::mounts;
-use crate::sysfs::{Sysfs, block_device, device_of, overlay_device};
+use crate::sysfs::{block_device, describe, device_of, overlay_device};
 
 loadline_model::named! {
     /// Kind of filesystem, with respect to durability.
@@ -102,10 +102,10 @@ impl StorageFacts {
             storage.filesystem.clone_from(&mount.filesystem);
             storage.mount_options.clone_from(&mount.options);
             storage.source.clone_from(&mount.source);
-            let sysfs = Sysfs::of_kernel();
-            let block = block_device(&sysfs, mount, device).or_else(|| overlay_device(&sysfs, &mounts, mount));
+            let sysfs = Path::new("/sys");
+            let block = block_device(sysfs, mount, device).or_else(|| overlay_device(sysfs, &mounts, mount));
             if let Some(block) = block {
-                (storage.device, storage.device_facts) = sysfs.describe(&block, &mount.filesystem);
+                (storage.device, storage.device_facts) = describe(sysfs, &block, &mount.filesystem);
             }
         }
         facts.dax = storage.mount_options.split(',').any(|o| o == "dax" || o == "dax=always");

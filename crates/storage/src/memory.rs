@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 
 /// Memory that the control groups of this process allow, bytes, of the machine whose files are under `root`; `None` without a limit.
 pub fn memory_limit(root: &Path) -> Option<u64> {
-    // Version 1 has no word for 'unlimited', just a number near 2^63.
-    limit(root).filter(|bytes| *bytes < 1 << 60)
-}
-
-fn limit(root: &Path) -> Option<u64> {
     let groups = control_groups(root, "memory").into_iter();
     // The files of version 2 and of version 1: a folder has one of them.
     let files = groups.flat_map(|group| ["memory.max", "memory.limit_in_bytes"].map(|file| group.join(file)));
-    files.filter_map(|file| read_to_string(file).ok()?.trim().parse::<u64>().ok()).min()
+    let limits = files.filter_map(|file| read_to_string(file).ok()?.trim().parse::<u64>().ok());
+    // Version 1 has no word for 'unlimited', just a number near 2^63.
+    limits.min().filter(|bytes| *bytes < 1 << 60)
 }
 
 /// Folders in which the limits of `controller` (`memory`, `pids`) for this process may stand: of its control groups and of those around
@@ -56,7 +53,7 @@ mod tests {
         };
         let of = |groups: &str| {
             put("proc/self/cgroup", groups);
-            limit(root.path())
+            memory_limit(root.path())
         };
         let group = |path: &str, text: &str| put(&format!("sys/fs/cgroup/{path}"), text);
         assert_eq!(of("0::/a/b\n9:memory:/c/d\n"), None);
@@ -65,8 +62,10 @@ mod tests {
         group("other/memory.max", "1\n");
         assert_eq!(of("0::/a/b\n"), Some(300), "of the group around it");
         group("memory/memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!(of("9:memory:/docker/elsewhere\n"), None, "no limit");
+        group("memory/memory.limit_in_bytes", "400\n");
         group("memory/c/d/memory.limit_in_bytes", "200\n");
         assert_eq!(of("0::/a/b\n9:hugetlb,memory:/c/d\n4:cpu:/c\n"), Some(200));
-        assert_eq!(of("9:memory:/docker/elsewhere\n"), Some(9_223_372_036_854_771_712), "mounted as the root");
+        assert_eq!(of("9:memory:/docker/elsewhere\n"), Some(400), "mounted as the root");
     }
 }

@@ -72,12 +72,6 @@ pub struct Ring {
     one_thread: PhantomData<*mut ()>,
 }
 
-impl std::fmt::Debug for Ring {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring").field("depth", &self.busy.len()).field("in_flight", &self.in_flight).finish()
-    }
-}
-
 impl Ring {
     /// A ring on `file` with `depth` buffers of `block` bytes.
     /// `ErrorKind::OutOfMemory`: none for the buffers. If the kernel refuses, [`io_uring_available`] says why.
@@ -143,10 +137,6 @@ impl Ring {
             Err(e) if e.kind() == io::ErrorKind::Interrupted || e.raw_os_error() == Some(libc::EBUSY) => Ok(()),
             Err(e) => Err(e),
         }
-    }
-
-    pub fn submit(&mut self) -> io::Result<()> {
-        self.submit_and_wait(0)
     }
 
     /// Lets the kernel post what has completed, without waiting and without submitting.

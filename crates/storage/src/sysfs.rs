@@ -20,57 +20,43 @@ pub(crate) fn device_of(path: &Path) -> std::io::Result<(u64, u64)> {
 
 /// The block device of a mount whose files have `device`: the device with that number, otherwise the mount's source (each
 /// btrfs subvolume has its own number).
-pub(crate) fn block_device(sysfs: &Sysfs, mount: &Mount, device: (u64, u64)) -> Option<PathBuf> {
-    sysfs.block(device).or_else(|| {
+pub(crate) fn block_device(sysfs: &Path, mount: &Mount, device: (u64, u64)) -> Option<PathBuf> {
+    block(sysfs, device).or_else(|| {
         let source = std::fs::metadata(&mount.source).ok().filter(|_| mount.source.starts_with("/dev/"))?;
-        sysfs.block((major(source.rdev()), minor(source.rdev())))
+        block(sysfs, (major(source.rdev()), minor(source.rdev())))
     })
 }
 
 /// The device under an overlay's upper directory, where its writes go. Not visible inside a container.
-pub(crate) fn overlay_device(sysfs: &Sysfs, mounts: &[Mount], mount: &Mount) -> Option<PathBuf> {
+pub(crate) fn overlay_device(sysfs: &Path, mounts: &[Mount], mount: &Mount) -> Option<PathBuf> {
     let upper = mount.options.split(',').find_map(|o| o.strip_prefix("upperdir="))?;
     let upper = std::fs::canonicalize(upper).ok().filter(|_| mount.filesystem == "overlay")?;
     let device = device_of(&upper).ok()?;
     block_device(sysfs, mounts::holding(mounts, &upper, device)?, device)
 }
 
-/// `/sys`, or a copy of it in tests.
-pub(crate) struct Sysfs {
-    root: PathBuf,
+/// Directory of the device with this number, under `/sys/devices`.
+fn block(sysfs: &Path, (major, minor): (u64, u64)) -> Option<PathBuf> {
+    std::fs::canonicalize(sysfs.join(format!("dev/block/{major}:{minor}"))).ok()
 }
 
-impl Sysfs {
-    /// Directory of the device with this number, under `/sys/devices`.
-    pub(crate) fn block(&self, (major, minor): (u64, u64)) -> Option<PathBuf> {
-        std::fs::canonicalize(self.root.join(format!("dev/block/{major}:{minor}"))).ok()
+/// Name and facts of the device in directory `block`. No name for a filesystem on several devices, because one of them
+/// would be a wrong answer.
+pub(crate) fn describe(sysfs: &Path, block: &Path, filesystem: &str) -> (Option<String>, BTreeMap<String, String>) {
+    let mut found = BTreeMap::new();
+    let disks = if filesystem == "btrfs" { btrfs_disks(sysfs, &name(block)) } else { Vec::new() };
+    if disks.len() > 1 {
+        found.insert("filesystem_devices".to_owned(), disks.join(", "));
+        return (None, found);
     }
+    facts(block, "", &mut found, 0);
+    (Some(name(block)), found)
+}
 
-    pub(crate) fn of_kernel() -> Sysfs {
-        Sysfs { root: PathBuf::from("/sys") }
-    }
-
-    /// Name and facts of the device in directory `block`. No name for a filesystem on several devices, because one of them
-    /// would be a wrong answer.
-    pub(crate) fn describe(&self, block: &Path, filesystem: &str) -> (Option<String>, BTreeMap<String, String>) {
-        let mut found = BTreeMap::new();
-        let disks = if filesystem == "btrfs" { self.btrfs_disks(&name(block)) } else { Vec::new() };
-        if disks.len() > 1 {
-            found.insert("filesystem_devices".to_owned(), disks.join(", "));
-            return (None, found);
-        }
-        facts(block, "", &mut found, 0);
-        (Some(name(block)), found)
-    }
-
-    fn btrfs_disks(&self, device: &str) -> Vec<String> {
-        let filesystems = entries(&self.root.join("fs/btrfs"));
-        filesystems
-            .iter()
-            .map(|f| names(&f.join("devices")))
-            .find(|d| d.iter().any(|n| n == device))
-            .unwrap_or_default()
-    }
+fn btrfs_disks(sysfs: &Path, device: &str) -> Vec<String> {
+    let filesystems = entries(&sysfs.join("fs/btrfs"));
+    let names = |f: &PathBuf| entries(&f.join("devices")).iter().map(|p| name(p)).collect::<Vec<_>>();
+    filesystems.iter().map(names).find(|d| d.iter().any(|n| n == device)).unwrap_or_default()
 }
 
 /// Adds the facts of the device in directory `block`, each key after `prefix`.
@@ -128,17 +114,13 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn names(directory: &Path) -> Vec<String> {
-    entries(directory).iter().map(|p| name(p)).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
     /// LVM on a partition of an NVMe disk, and a btrfs on two disks.
-    fn fixture() -> (tempfile::TempDir, Sysfs) {
+    fn fixture() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(dir.path()).unwrap();
         let put = |path: &str, text: &str| {
@@ -168,11 +150,11 @@ mod tests {
         for disk in ["sdb", "sdc"] {
             put(&format!("fs/btrfs/5f3a/devices/{disk}/x"), "");
         }
-        (dir, Sysfs { root })
+        (dir, root)
     }
 
-    fn described(sysfs: &Sysfs, device: (u64, u64), filesystem: &str) -> (Option<String>, BTreeMap<String, String>) {
-        sysfs.describe(&sysfs.block(device).unwrap(), filesystem)
+    fn described(sysfs: &Path, device: (u64, u64), filesystem: &str) -> (Option<String>, BTreeMap<String, String>) {
+        describe(sysfs, &block(sysfs, device).unwrap(), filesystem)
     }
 
     #[test]
@@ -204,7 +186,7 @@ mod tests {
         // A filesystem on several disks has no one device.
         let (device, facts) = described(&sysfs, (8, 16), "btrfs");
         assert_eq!((device, facts["filesystem_devices"].as_str()), (None, "sdb, sdc"));
-        assert!(sysfs.block((0, 45)).is_none());
+        assert!(block(&sysfs, (0, 45)).is_none());
     }
 
     #[test]

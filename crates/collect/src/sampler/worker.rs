@@ -16,10 +16,8 @@ const MAX_PROBLEMS: usize = 20;
 /// Samples of the sessions' states per second. One takes about 10 µs per session.
 const STATE_HZ: f64 = 50.0;
 
-pub(super) enum Command {
-    Reading { at_ns: u64, reply: Sender<WindowReading> },
-    Stop,
-}
+/// When an announced reading is due, ns, and who waits for it.
+pub(super) type Announced = (u64, Sender<WindowReading>);
 
 /// Readings of the thread, shared so that they are available even if the thread hangs.
 #[derive(Debug, Default)]
@@ -61,22 +59,22 @@ impl Shared {
 pub(super) struct Worker {
     config: SamplerConfig,
     source: Box<dyn Observer>,
-    inbox: Receiver<Command>,
+    inbox: Receiver<Announced>,
     shared: Arc<Mutex<Shared>>,
     next_tick_ns: u64,
     /// When the operating system's counters are read next, between those of whole seconds; never if windows are long.
     next_between_ns: u64,
     waits: Option<WaitSlots>,
     states: Option<WaitSlots>,
-    /// When announced readings are due, and who waits for them, the earliest first.
-    announced: Vec<(u64, Sender<WindowReading>)>,
+    /// The earliest first.
+    announced: Vec<Announced>,
 }
 
 impl Worker {
     pub(super) fn new(
         config: SamplerConfig,
         source: Box<dyn Observer>,
-        inbox: Receiver<Command>,
+        inbox: Receiver<Announced>,
         shared: Arc<Mutex<Shared>>,
     ) -> Worker {
         let now = loadline_storage::now_ns();
@@ -100,11 +98,11 @@ impl Worker {
     pub(super) fn run(mut self) -> Box<dyn Observer> {
         loop {
             match self.inbox.recv_timeout(until(self.due_ns())) {
-                Ok(Command::Reading { at_ns, reply }) => {
-                    self.announced.push((at_ns, reply));
+                Ok(reading) => {
+                    self.announced.push(reading);
                     self.announced.sort_by_key(|(at_ns, _)| *at_ns);
                 }
-                Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return self.source,
+                Err(RecvTimeoutError::Disconnected) => return self.source,
                 Err(RecvTimeoutError::Timeout) => self.read_what_is_due(),
             }
         }

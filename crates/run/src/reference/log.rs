@@ -73,7 +73,11 @@ impl LogWriter {
     fn equivalent_work(&self, work: &Work, redo_bytes: f64) -> Result<Work, String> {
         let like = match work.workload.redo {
             Some(_) => work.clone(),
-            None => appends(work, redo_bytes)?,
+            None => {
+                // Records of about 1 KiB, in the commit mode of the work.
+                let (wait, rows) = (work.program.commit == Commit::Wait, (redo_bytes / 1024.0).round().max(1.0));
+                appends(work, &[("wait", wait.into()), ("rows", rows as i64)]).map_err(|e| e.to_string())?
+            }
         };
         let size = like.workload.redo.ok_or("the workload is not defined by its redo")?;
         let size = RedoSize { min: redo_bytes, nominal: redo_bytes, max: redo_bytes, ..size };
@@ -105,13 +109,10 @@ pub fn clean_leftovers(dir: &Path) -> Result<Vec<String>, TargetError> {
     kind_of(LOG_URL)?.clean_leftovers(&request)
 }
 
-/// Transactions that append about `redo_bytes` in records of about 1 KiB, in the commit mode of `work`.
-fn appends(work: &Work, redo_bytes: f64) -> Result<Work, String> {
-    let wait = i64::from(work.program.commit == Commit::Wait);
-    let rows = (redo_bytes / 1024.0).round().max(1.0) as i64;
-    let given = BTreeMap::from([("wait".to_owned(), wait), ("rows".to_owned(), rows)]);
-    let params = LOG_APPENDS.params(&given).map_err(|e| e.to_string())?;
-    Ok(Work::new(Arc::clone(&LOG_APPENDS), params, work.seed, work.payload))
+/// Transactions that append to a log, with these parameters, and with the seed and payload of `work`.
+fn appends(work: &Work, given: &[(&str, i64)]) -> Result<Work, ParamError> {
+    let given = given.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+    Ok(Work::new(Arc::clone(&LOG_APPENDS), LOG_APPENDS.params(&given)?, work.seed, work.payload))
 }
 
 /// The log device without its temporary folder: the same in each run.
@@ -221,9 +222,8 @@ impl SmallestCommits {
         if let Some(work) = &*made {
             return Ok(Arc::clone(work));
         }
-        let usage = |e: ParamError| TargetError::Usage(e.to_string());
-        let params = LOG_APPENDS.params(&[("payload".to_owned(), 16)].into()).map_err(usage)?;
-        let work = Arc::new(Work::new(Arc::clone(&LOG_APPENDS), params, like.work.seed, like.work.payload));
+        let work = appends(&like.work, &[("payload", 16)]).map_err(|e| TargetError::Usage(e.to_string()))?;
+        let work = Arc::new(work);
         like.target.create(&work)?;
         if let Some(driver) = like.target.abilities().database_driver
             && like.driver == Driver::Database
