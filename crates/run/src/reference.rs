@@ -162,10 +162,7 @@ pub(crate) fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f6
         Err(TestError::Counters(_)) => throughput(&long),
         result => result,
     };
-    measured.map_err(|e| match e {
-        TestError::Counters(why) => why,
-        e => e.to_string(),
-    })
+    measured.map_err(|e| if let TestError::Counters(why) = e { why } else { e.to_string() })
 }
 
 /// No hooks, and nobody looks at the counters.

@@ -1,16 +1,14 @@
 //! Watches a running database for a while, read only and without any load: `loadline snapshot`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::{CollectError, CpuSource, Point, Rates, Sampler, SamplerConfig};
-use loadline_database::{Observer, Scope, Target, TargetError, kind_of};
+use loadline_database::{Scope, Target, TargetError, kind_of};
 use loadline_load::SECOND_NS;
 use loadline_model::activity::{WATCHED_SCHEMA, Watched};
-use loadline_model::snapshot::WaitSample;
-use loadline_model::{Snapshot, column};
+use loadline_model::column;
 use loadline_storage::now_ns;
 use loadline_store::rfc3339;
 
@@ -36,19 +34,6 @@ pub enum WatchError {
 impl From<CollectError> for WatchError {
     fn from(e: CollectError) -> WatchError {
         WatchError::Counters(e.to_string())
-    }
-}
-
-/// The observer of a database. Says when the database does not answer any more.
-struct Watching(Box<dyn Observer>, Arc<AtomicBool>);
-
-impl Observer for Watching {
-    fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        self.0.snapshot().inspect_err(|_| self.1.store(true, Ordering::Relaxed))
-    }
-
-    fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
-        self.0.sample_waits()
     }
 }
 
@@ -82,14 +67,15 @@ pub fn watch(
     let device = |role| info.device(role).map(str::to_owned);
     config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };
     (config.disk, config.data_disk) = (device("log"), device("data"));
-    let lost = Arc::new(AtomicBool::new(false));
-    let sampler = Sampler::start(config, Box::new(Watching(observer, Arc::clone(&lost))))?;
+    let sampler = Sampler::start(config, observer)?;
+    let recent = sampler.recent();
     let taken_at = SystemTime::now();
     let open = sampler.reading("open")?;
     let end_ns = open.system.at_ns + (seconds * 1e9) as u64;
-    while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !lost.load(Ordering::Relaxed) {
+    while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !recent.has_failed() {
         std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
     }
+    let lost = recent.has_failed();
     let close = sampler.reading("close")?;
     let collected = sampler.finish();
     // Of a database that went away, the last reading is its end.
@@ -114,7 +100,7 @@ pub fn watch(
         );
     }
     let early = close.system.at_ns < end_ns;
-    let unread = early && lost.load(Ordering::Relaxed);
+    let unread = early && lost;
     notes.extend(cut_short(went.as_deref(), early, unread, [seconds_watched, seconds]));
     Ok(Watched {
         schema: WATCHED_SCHEMA,

@@ -13,7 +13,7 @@ use loadline_database::{Target, TargetError, Work};
 use loadline_load::{JobResult, Request};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
-use loadline_model::{CheckId, Column, Note, column};
+use loadline_model::{CheckId, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
@@ -26,11 +26,9 @@ use crate::figures::counters::Counters;
 use crate::figures::volume::is_sequential;
 use crate::test::Test;
 
-const READ_SHARE: &Column = column::DEVICE_READ_SHARE_PCT;
-
 pub(super) const KIND: Kind = Kind {
     make: |workload| workload.has(InstrumentSpec::Device).then(|| Box::<Device>::default() as Box<dyn Instrument>),
-    columns: &[READ_SHARE],
+    columns: &[column::DEVICE_READ_SHARE_PCT],
     absent: "compared with the device's reads only if the workload must read from the device",
 };
 
@@ -172,15 +170,15 @@ fn unread(out: &mut Test, work: &Work, facts: &CacheFacts, why: &str) {
 fn read_share(out: &mut Test, work: &Work, w: &Counters<'_>, device: Option<DiskRates>) {
     let database = w.grown(counter::READ_BYTES).zip(w.most_reads());
     let Some(((bytes, calls), device)) = database.zip(device) else {
-        out.set_absent(READ_SHARE, "the reads of the database or of its data device are unknown");
+        out.set_absent(column::DEVICE_READ_SHARE_PCT, "the reads of the database or of its data device are unknown");
         return;
     };
     if calls < MIN_READS {
-        out.set_absent(READ_SHARE, "the database read almost nothing from its files");
+        out.set_absent(column::DEVICE_READ_SHARE_PCT, "the database read almost nothing from its files");
         return;
     }
     let ratio = device.read_mib_per_s * MIB / (bytes / w.seconds);
-    out.set(READ_SHARE, ratio * 100.0);
+    out.set(column::DEVICE_READ_SHARE_PCT, ratio * 100.0);
     let more = device.reads_per_s / (calls / w.seconds);
     if is_sequential(work) && ratio > MAX_READ_RATIO {
         out.notes.push(Note::DeviceReadMore { ratio });

@@ -3,17 +3,15 @@
 use loadline_database::{ParallelWorkers, TargetError, WaitEvents, WorkerLimit};
 use loadline_load::Request;
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{CheckId, Column, Note, Snapshot, TestRecord, column};
+use loadline_model::{CheckId, Note, Snapshot, TestRecord, column};
 
 use super::{Instrument, Kind, RunContext, boxed};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, not_made, noted, passed};
 
-const SPEED_UP: &Column = column::SPEED_UP;
-
 pub(super) const KIND: Kind = Kind {
     make: |workload| boxed(workload.workers.as_ref().map(|_| Workers { before_test: Ok(None), most: None })),
-    columns: &[SPEED_UP],
+    columns: &[column::SPEED_UP],
     absent: "its queries are not run in parallel",
 };
 
@@ -71,7 +69,7 @@ impl Instrument for Workers {
         let base = base.and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS)).filter(|base| *base > 0.0);
         let itself = (asked.processes == 1).then_some(1.0);
         let speed_up = itself.or_else(|| Some(out.figure(column::COMMIT_THROUGHPUT_TPS)? / base?));
-        out.set_or_absent(SPEED_UP, speed_up, "there is no usable test with one worker in this run to compare with");
+        out.set_or_absent(column::SPEED_UP, speed_up, "there is no usable test with one worker in this run to compare with");
         if let Some(limit) = &self.most {
             out.notes.push(Note::MostWorkers { workers: limit.workers, because: limit.because.clone() });
         }

@@ -118,18 +118,7 @@ fn remove(path: &Path, pid: i32) -> io::Result<()> {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
-    use std::os::unix::fs::FileExt as _;
     use std::process::Command;
-
-    #[test]
-    fn a_file_has_no_name_once_it_is_open() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = TestFile::create(dir.path(), true, None).unwrap();
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        let page = crate::AlignedBuf::new(4096).unwrap();
-        file.dsync.write_all_at(&page, 0).unwrap();
-        assert_eq!(file.plain.metadata().unwrap().len(), 4096, "both are the same file");
-    }
 
     #[test]
     fn only_our_names_are_ours() {
