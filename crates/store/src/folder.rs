@@ -51,9 +51,7 @@ pub struct RunFolder {
     made: Vec<PathBuf>,
     /// Held for its lock.
     _lock: File,
-    /// `tests.jsonl`, after the first test.
-    tests: Option<File>,
-    /// Length up to the last complete line, bytes.
+    /// Length of `tests.jsonl` up to the last complete line, bytes.
     whole_bytes: u64,
     stored: BTreeSet<u32>,
 }
@@ -81,7 +79,7 @@ impl RunFolder {
         atomic::sync_directory(path)?;
         atomic::sync_directory(path.parent().unwrap_or(path))?;
         let (path, made, stored) = (path.to_owned(), made.to_owned(), BTreeSet::new());
-        Ok(RunFolder { path, made, _lock: lock, tests: None, whole_bytes: 0, stored })
+        Ok(RunFolder { path, made, _lock: lock, whole_bytes: 0, stored })
     }
 
     /// Removes the run, in which nothing was measured, and the folders that were made for it, unless others use them. Best effort.
@@ -108,7 +106,7 @@ impl RunFolder {
             cut.map_err(|e| io_error("repair", &file, e, PERMISSIONS))?;
         }
         let stored = run.records.iter().chain(&run.other_tries).map(|r| r.test).collect();
-        Ok((RunFolder { path, made: Vec::new(), _lock: lock, tests: None, whole_bytes, stored }, run))
+        Ok((RunFolder { path, made: Vec::new(), _lock: lock, whole_bytes, stored }, run))
     }
 
     pub fn path(&self) -> &Path {
@@ -194,16 +192,15 @@ impl RunFolder {
     }
 
     /// Appends `line`. On failure the file keeps its length.
-    fn append_line(&mut self, line: &[u8]) -> Result<(), StoreError> {
+    fn append_line(&self, line: &[u8]) -> Result<(), StoreError> {
         let path = self.path.join(layout::TESTS);
         let cannot = |e| io_error("append to", &path, e, "Check the health of its filesystem.");
         let whole_bytes = self.whole_bytes;
-        if self.tests.is_none() {
-            let opened = OpenOptions::new().append(true).create(true).open(&path);
-            self.tests = Some(opened.map_err(|e| io_error("open", &path, e, PERMISSIONS))?);
+        let opened = OpenOptions::new().append(true).create(true).open(&path);
+        let mut file = opened.map_err(|e| io_error("open", &path, e, PERMISSIONS))?;
+        if whole_bytes == 0 {
             atomic::sync_directory(&self.path)?;
         }
-        let Some(file) = self.tests.as_mut() else { return Ok(()) };
         // Remove the rest of a failed append that could not be removed then.
         if file.metadata().map_err(cannot)?.len() != whole_bytes {
             file.set_len(whole_bytes).map_err(cannot)?;

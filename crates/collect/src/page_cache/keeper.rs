@@ -78,13 +78,11 @@ struct OpenFiles {
 
 impl Keeper {
     /// Starts the threads, with `pause` between two passes. Raises the process's limit of open files as far as allowed, and
-    /// uses at most half of it, for the largest files.
+    /// uses at most half of it, for the largest files. Fails if none of the existing files can be opened.
     ///
-    /// Measured with PostgreSQL 15, a table of 128 MiB, random reads by key and shared_buffers of 1 MiB: without a keeper
-    /// 14 % of the blocks read by the database came from the device; with pauses of 1 to 100 ms all of them did (100 to
-    /// 106 %, other processes read as well), with 1 job and with 8. The thread used 31 % of a CPU at 1 ms, 7 % at 10 ms and
-    /// 1.4 % at 100 ms, for 754 files (small ones are left out since). A block read twice within a pause is still cached, so
-    /// a very fast device or a small data set needs a short pause. Fails if none of the existing files can be opened.
+    /// With PostgreSQL 15, a table of 128 MiB and random reads by key, 14 % of the blocks that it read came from the device
+    /// without a keeper, and all of them with pauses of 1 to 100 ms. A thread used 31 % of a CPU at 1 ms, 7 % at 10 ms, for 754
+    /// files. A block read twice within a pause is still cached: a very fast device or a small data set needs a short one.
     pub fn start(files: DataFiles, keep: Keep, pause: Duration) -> Result<Keeper, CollectError> {
         Keeper::with_at_most(files, keep, pause, most_files())
     }

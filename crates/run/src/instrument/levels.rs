@@ -210,28 +210,27 @@ fn look(mut watch: ReplicaWatch, shared: &Shared, alarm: impl Fn(&Seen) -> bool)
     while !(shared.all_ended() && (!suspect || seen.hangs().is_some())) && !shared.interrupted.load(Ordering::Relaxed) {
         let window = shared.window().filter(|window| !window.is_pending());
         let now = now_ns();
-        match window {
-            Some(window) if now >= window.close_ns => {
+        if let Some(window) = window.filter(|window| now >= window.open_ns) {
+            let is_over = now >= window.close_ns;
+            if is_over {
                 bytes_at_end = bytes_at_end.or_else(|| Some(watch.link_bytes()));
-                // The test may have ended well before an answer comes.
-                let Ok(replicas) = watch.look() else { break };
-                suspect = seen.add_stalls(&replicas, &mut last, now);
-                alarmed = alarmed || alarm(&seen);
             }
-            Some(window) if now >= window.open_ns => {
-                let replicas = watch.look().map_err(|e| e.to_string())?;
-                suspect = seen.add_stalls(&replicas, &mut last, now);
+            let replicas = match watch.look() {
+                // The test may have ended well before an answer comes.
+                Err(_) if is_over => break,
+                looked => looked.map_err(|e| e.to_string())?,
+            };
+            suspect = seen.add_stalls(&replicas, &mut last, now);
+            if !is_over {
                 let round_trips = watch.round_trips_ns();
                 // Those until the first look began before the window.
-                if bytes_at_start.is_none() {
-                    bytes_at_start = Some(watch.link_bytes());
-                } else {
-                    seen.round_trips_ns.extend(round_trips);
+                match bytes_at_start {
+                    None => bytes_at_start = Some(watch.link_bytes()),
+                    Some(_) => seen.round_trips_ns.extend(round_trips),
                 }
                 seen.add(&replicas);
-                alarmed = alarmed || alarm(&seen);
             }
-            _ => {}
+            alarmed = alarmed || alarm(&seen);
         }
         let bounds = window.map_or([u64::MAX; 2], |w| [w.open_ns, w.close_ns]);
         let until = bounds.into_iter().find(|at| now < *at).unwrap_or(u64::MAX);

@@ -28,8 +28,6 @@ pub(crate) struct Scanned {
     /// Sizes, ascending.
     pub(crate) sizes: Vec<SizePoint>,
     outliers: u64,
-    /// Transactions of the scan, including outliers.
-    transactions: u64,
     /// Transactions of warm-up and scan.
     committed: u64,
     rows: u64,
@@ -37,6 +35,7 @@ pub(crate) struct Scanned {
     pub(crate) opened_at: SystemTime,
     elapsed_ns: u64,
     warmup_ns: u64,
+    /// Of the scan, including outliers.
     pub(crate) transaction: Latencies,
     pub(crate) commit: Latencies,
     /// Counters before the session's first and after its last transaction.
@@ -250,7 +249,6 @@ pub(crate) fn scan(
     Ok(Scanned {
         sizes,
         outliers,
-        transactions: transaction.count(),
         committed: session.committed,
         rows: session.rows,
         opened_at,

@@ -25,9 +25,10 @@ fn delta([open, close]: &[Snapshot; 2], name: &str) -> Option<f64> {
 
 pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
     let (work, scanned) = (e.work(), &e.seen);
+    let transactions = scanned.transaction.count();
     out.set(column::ELAPSED_S, scanned.elapsed_ns as f64 / 1e9);
     out.set(column::WARMUP_S, scanned.warmup_ns as f64 / 1e9);
-    out.set(column::COMMITS, scanned.transactions as f64);
+    out.set(column::COMMITS, transactions as f64);
     out.set(column::ERRORS, 0.0);
     match flush_by_time(&scanned.sizes) {
         Some(FlushByTime::Within(by_s)) => out.set(column::LOG_FLUSHED_WITHIN_S, by_s),
@@ -48,15 +49,15 @@ pub(crate) fn figures(e: &Evidence<'_, Scanned>, out: &mut Test) {
         set(columns.max, times.max_ns().map(|ns| ns as f64));
     }
     set(column::COMMIT_TIME_NS_MEAN, scanned.commit.mean_ns());
-    let redo = delta(&scanned.scan, counter::REDO_BYTES).map(|bytes| bytes / scanned.transactions.max(1) as f64);
+    let redo = delta(&scanned.scan, counter::REDO_BYTES).map(|bytes| bytes / transactions.max(1) as f64);
     set(column::REDO_BYTES_PER_TX, redo);
     set(column::REDO_KIB_PER_TX, redo.map(|bytes| bytes / KIB));
     let commits = delta(&scanned.scan, counter::COMMITS);
     set(column::COMMITS_DATABASE, commits);
     let syncs = delta(&scanned.scan, counter::REDO_SYNCS).filter(|syncs| *syncs > 0.0);
-    set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(scanned.transactions as f64) / syncs));
+    set(column::COMMITS_PER_REDO_SYNC, syncs.map(|syncs| commits.unwrap_or(transactions as f64) / syncs));
     if scanned.outliers > 0 {
-        out.notes.push(Note::Outliers { outliers: scanned.outliers, samples: scanned.transactions });
+        out.notes.push(Note::Outliers { outliers: scanned.outliers, samples: transactions });
     }
     let statements_per_row = work.program.statements_per_tx() as f64 / work.program.rows_per_tx().max(1) as f64;
     out.notes.push(Note::SizesByRedo { statements_per_row });
@@ -83,7 +84,7 @@ pub(crate) fn no_load(e: &Evidence<'_, Scanned>, out: &mut Test) {
 
 /// Most samples must be of their sizes, and of more than one.
 pub(crate) fn sizes_found(e: &Evidence<'_, Scanned>) -> Verdict {
-    let (sizes, outliers) = (&e.sizes, e.outliers as f64 / e.transactions.max(1) as f64);
+    let (sizes, outliers) = (&e.sizes, e.outliers as f64 / e.transaction.count().max(1) as f64);
     let kib = |point: Option<&SizePoint>| point.map_or(0.0, |p| p.redo_bytes / KIB);
     let detail = format!(
         "{} sizes from {:.1} to {:.1} KiB; {:.1} % of the samples were outliers (allowed: {:.0} %)",
@@ -115,7 +116,7 @@ pub(crate) fn work_evidence(e: &Evidence<'_, Scanned>) -> Judged {
 
 /// Each commit of one session needs its own sync.
 pub(crate) fn commits_per_sync(e: &Evidence<'_, Scanned>) -> Verdict {
-    let commits = e.transactions as f64;
+    let commits = e.transaction.count() as f64;
     let Some(syncs) = delta(&e.scan, counter::REDO_SYNCS) else { return not_made(SYNCS_NOT_COUNTED) };
     let detail = format!("{commits} commits of one session and {syncs} syncs of the log: each commit needs a sync");
     excused(Ok(require(commits <= (syncs + 2.0) * 1.01, detail)), e.excuses.commits.as_ref())
