@@ -25,9 +25,6 @@ struct Scripted {
 }
 
 impl ClientSession for Scripted {
-    fn begin(&mut self) -> Result<(), TargetError> {
-        Ok(())
-    }
     fn execute(&mut self, _: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         self.done += 1;
         if self.conflict_every > 0 && self.done.is_multiple_of(self.conflict_every) {

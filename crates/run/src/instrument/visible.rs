@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use loadline_database::{ClientSession, TargetError, Work};
+use loadline_database::{TargetError, Work};
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::{CheckId, Latencies, Note, column};
 use loadline_storage::now_ns;
@@ -71,7 +71,8 @@ impl Instrument for Visibility {
         let rows = request.work.params.get(&self.visible.rows).max(1);
         let mut session = request.target.client_session(&work, READER_JOB)?;
         let (shared, made) = (Arc::clone(shared), Arc::clone(&self.made));
-        self.seen.start("reader", move || Ok(poll_batches(session.as_mut(), rows, &shared, &made)))
+        let look = move |key| session.look(0, &[Arg::Int(key)]);
+        self.seen.start("reader", move || Ok(poll_batches(look, rows, &shared, &made)))
     }
 
     fn stop(&mut self, jobs: &[JobResult]) {
@@ -85,8 +86,14 @@ impl Instrument for Visibility {
     }
 }
 
-/// Polls for the last row of each batch in order, until it has seen all that were `made`. Keys start at 0.
-fn poll_batches(session: &mut dyn ClientSession, rows: i64, shared: &Shared, made: &AtomicU64) -> ReaderResult {
+/// Polls for the last row of each batch in order, until it has seen all that were `made`. Keys start at 0. `look`: the number of rows
+/// that have a key.
+fn poll_batches(
+    mut look: impl FnMut(i64) -> Result<u64, TargetError>,
+    rows: i64,
+    shared: &Shared,
+    made: &AtomicU64,
+) -> ReaderResult {
     let _ = nix::sys::prctl::set_timerslack(1);
     let (mut seen, mut end_ns) = (ReaderResult::default(), None);
     while (seen.at_ns.len() as u64) < made.load(Ordering::Relaxed) {
@@ -95,7 +102,7 @@ fn poll_batches(session: &mut dyn ClientSession, rows: i64, shared: &Shared, mad
         }
         let key = (seen.at_ns.len() as i64 + 1) * rows - 1;
         seen.polls += 1;
-        match session.look(0, &[Arg::Int(key)]) {
+        match look(key) {
             Ok(0) => std::thread::sleep(PAUSE),
             Ok(_) => seen.at_ns.push(now_ns()),
             Err(e) => {
@@ -174,41 +181,17 @@ mod tests {
         assert_eq!(all_seen(12, 11, 9).outcome, Outcome::Failed);
     }
 
-    /// A table with three rows, visible from a given time on.
-    struct Late(u64);
-
-    impl ClientSession for Late {
-        fn begin(&mut self) -> Result<(), TargetError> {
-            Ok(())
-        }
-        fn execute(&mut self, _: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
-            // The batches of one row each are 0, 1, 2, …, and there are three of them.
-            let there = matches!(args, [Arg::Int(0..=2)]) && now_ns() >= self.0;
-            Ok(u64::from(there))
-        }
-        fn bulk(&mut self, _: usize, _: i64, rows: u32) -> Result<u64, TargetError> {
-            Ok(rows.into())
-        }
-        fn commit(&mut self) -> Result<(), TargetError> {
-            Ok(())
-        }
-        fn rollback(&mut self) -> Result<(), TargetError> {
-            Ok(())
-        }
-        fn canceller(&self) -> loadline_database::Canceller {
-            loadline_database::Canceller::new(|| ())
-        }
-    }
-
     #[test]
     fn the_last_batches_are_still_looked_for_when_the_jobs_have_ended() {
         let shared = Shared::new(1, Arc::default());
         shared.stop.store(true, Ordering::Relaxed);
-        let mut session = Late(now_ns() + 50_000_000);
-        let seen = poll_batches(&mut session, 1, &shared, &AtomicU64::new(3));
+        // Three batches of one row each, 0, 1 and 2, are visible from a time on.
+        let visible_ns = now_ns() + 50_000_000;
+        let look = |key| Ok(u64::from((0..=2).contains(&key) && now_ns() >= visible_ns));
+        let seen = poll_batches(look, 1, &shared, &AtomicU64::new(3));
         assert_eq!((seen.at_ns.len(), seen.failed), (3, None), "and not a fourth, for which it would wait a second");
         let began = now_ns();
-        assert_eq!(poll_batches(&mut session, 1, &shared, &AtomicU64::new(4)).at_ns.len(), 3);
+        assert_eq!(poll_batches(look, 1, &shared, &AtomicU64::new(4)).at_ns.len(), 3);
         assert!(now_ns() - began >= LINGER_NS, "one that never came");
     }
 }
