@@ -338,10 +338,6 @@ mod tests {
             self.2.progress[0].set(self.1);
             Ok(Snapshot { at_ns: self.1, ..Snapshot::default() })
         }
-
-        fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
-            Ok(None)
-        }
     }
 
     #[test]

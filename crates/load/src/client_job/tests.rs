@@ -54,9 +54,6 @@ impl ClientSession for Scripted {
         self.published_ns.push(now_ns());
         Ok(())
     }
-    fn canceller(&self) -> Canceller {
-        Canceller::new(|| ())
-    }
 }
 
 fn engine() -> Scripted {
