@@ -187,7 +187,7 @@ mod tests {
         shared.stop.store(true, Ordering::Relaxed);
         // Three batches of one row each, 0, 1 and 2, are visible from a time on.
         let visible_ns = now_ns() + 50_000_000;
-        let look = |key| Ok(u64::from((0..=2).contains(&key) && now_ns() >= visible_ns));
+        let look = |key: i64| Ok(u64::from((0..=2).contains(&key) && now_ns() >= visible_ns));
         let seen = poll_batches(look, 1, &shared, &AtomicU64::new(3));
         assert_eq!((seen.at_ns.len(), seen.failed), (3, None), "and not a fourth, for which it would wait a second");
         let began = now_ns();
