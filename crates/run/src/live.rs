@@ -104,14 +104,11 @@ impl Pace {
         let start = Reported { completed: 0, at_ns: tick.start_ns };
         self.begin.resize(tick.jobs.len(), start);
         let tps = self.rate(tick);
-        let mut waits: Vec<(&String, f64)> = tick
-            .second
-            .waits
-            .sessions
-            .keys()
-            .filter_map(|event| Some((event, tick.second.waits.mean_sessions(|one| one == event)?)))
-            .collect();
+        let (rates, sampled) = (&tick.second.rates, &tick.second.waits);
+        let mean = |(event, n): (&String, &u64)| (event.clone(), *n as f64 / f64::from(sampled.samples.max(1)));
+        let mut waits: Vec<(String, f64)> = sampled.sessions.iter().map(mean).collect();
         waits.sort_by(|a, b| b.1.total_cmp(&a.1));
+        waits.truncate(MOST_WAITS);
         LiveSecond {
             test,
             elapsed_s: tick.elapsed_s,
@@ -119,11 +116,11 @@ impl Pace {
             held: None,
             tps,
             latency_ms: tps.filter(|tps| closed && *tps > 0.0).map(|tps| f64::from(*jobs) / tps * 1e3),
-            cpu_busy_pct: tick.second.rates.cpu.map(|cpu| cpu.busy_pct),
-            cpu_iowait_pct: tick.second.rates.cpu.map(|cpu| cpu.iowait_pct),
-            device_util_pct: tick.second.rates.disk.map(|disk| disk.util_pct),
-            device_writes_per_s: tick.second.rates.disk.map(|disk| disk.writes_per_s),
-            waits: waits.into_iter().take(MOST_WAITS).map(|(event, n)| (event.clone(), n)).collect(),
+            cpu_busy_pct: rates.cpu.map(|cpu| cpu.busy_pct),
+            cpu_iowait_pct: rates.cpu.map(|cpu| cpu.iowait_pct),
+            device_util_pct: rates.disk.map(|disk| disk.util_pct),
+            device_writes_per_s: rates.disk.map(|disk| disk.writes_per_s),
+            waits,
         }
     }
 
