@@ -76,11 +76,13 @@ struct Beside<T> {
     outcome: Result<T, String>,
 }
 
-impl<T: Send + 'static> Beside<T> {
-    fn not_started(why: &str) -> Beside<T> {
-        Beside { thread: None, outcome: Err(why.to_owned()) }
+impl<T> Default for Beside<T> {
+    fn default() -> Beside<T> {
+        Beside { thread: None, outcome: Err("it was not started".to_owned()) }
     }
+}
 
+impl<T: Send + 'static> Beside<T> {
     fn start(
         &mut self,
         name: &str,

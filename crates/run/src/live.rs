@@ -120,7 +120,7 @@ impl Pace {
             cpu_iowait_pct: rates.cpu.map(|cpu| cpu.iowait_pct),
             device_util_pct: rates.disk.map(|disk| disk.util_pct),
             device_writes_per_s: rates.disk.map(|disk| disk.writes_per_s),
-            waits,
+            waits: waits.into_iter().collect(),
         }
     }
 

@@ -18,6 +18,7 @@ const SIZES: [&Column; 3] = [column::TABLES_MIB, column::TABLES_FREE_MIB, column
 pub(super) const COLUMNS: &[&Column] = &[SIZES[0], SIZES[1], SIZES[2], column::AGING_PCT];
 pub(super) const ABSENT: &str = "the window is not recorded in parts (--aging)";
 
+#[derive(Default)]
 pub(super) struct Aging {
     /// Counts of the jobs in each part.
     shared: Arc<Shared>,
@@ -25,12 +26,6 @@ pub(super) struct Aging {
     sizes: Beside<Vec<Wear>>,
     /// Until when all jobs ran, ns.
     ran_until_ns: u64,
-}
-
-impl Default for Aging {
-    fn default() -> Aging {
-        Aging { shared: Arc::default(), sizes: Beside::not_started("it was not asked for"), ran_until_ns: 0 }
-    }
 }
 
 impl Instrument for Aging {

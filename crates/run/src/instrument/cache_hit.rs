@@ -5,14 +5,14 @@ use loadline_load::{Request, TestError, Warmup};
 use loadline_model::CheckId;
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Instrument, Kind, RunContext};
+use super::{Instrument, Kind, RunContext, boxed};
 use crate::checks::blocks_read::cache_hit;
 use crate::evidence::{Evidence, rows_of};
 use crate::reference::throughput;
 use crate::test::{Test, failed};
 
 pub(super) const KIND: Kind = Kind {
-    make: |workload| workload.has(InstrumentSpec::CacheHit).then(|| Box::new(CacheHit) as Box<dyn Instrument>),
+    make: |workload| boxed(workload.has(InstrumentSpec::CacheHit).then_some(CacheHit)),
     columns: &[],
     absent: "",
 };

@@ -11,7 +11,7 @@ use loadline_model::{CheckId, Latencies, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::Instrument as InstrumentSpec;
 
-use super::{Beside, Instrument, Kind, wait_until};
+use super::{Beside, Instrument, Kind, boxed, wait_until};
 use crate::evidence::Evidence;
 use crate::test::{Test, failed, require};
 
@@ -19,10 +19,7 @@ use crate::test::{Test, failed, require};
 const AFTER: u64 = 3;
 
 pub(super) const KIND: Kind = Kind {
-    make: |workload| {
-        let new = || Box::new(Checkpoint(Beside::not_started("it was not requested"))) as Box<dyn Instrument>;
-        workload.has(InstrumentSpec::Checkpoint).then(new)
-    },
+    make: |workload| boxed(workload.has(InstrumentSpec::Checkpoint).then(Checkpoint::default)),
     columns: &[
         column::CHECKPOINT_SHARE_PCT,
         column::CHECKPOINT_TPS,
@@ -34,6 +31,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 /// When it began and ended, ns.
+#[derive(Default)]
 struct Checkpoint(Beside<Range<u64>>);
 
 /// Time of the window inside and outside a checkpoint at these `times`, ns.

@@ -17,7 +17,7 @@ use loadline_model::{CheckId, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, RowCount};
 
-use super::{Instrument, Kind, RunContext};
+use super::{Instrument, Kind, RunContext, boxed};
 use crate::checks::blocks_read::{CacheFacts, MIN_READS, add_check, data_source};
 use crate::checks::blocks_written::{data_written, rows_changed};
 use crate::evidence::{Evidence, table_bytes};
@@ -27,7 +27,7 @@ use crate::figures::volume::is_sequential;
 use crate::test::Test;
 
 pub(super) const KIND: Kind = Kind {
-    make: |workload| workload.has(InstrumentSpec::Device).then(|| Box::<Device>::default() as Box<dyn Instrument>),
+    make: |workload| boxed(workload.has(InstrumentSpec::Device).then(Device::default)),
     columns: &[column::DEVICE_READ_SHARE_PCT],
     absent: "compared with the device's reads only if the workload must read from the device",
 };

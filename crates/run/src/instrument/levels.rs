@@ -121,7 +121,7 @@ impl Levels {
     /// `level`: the one in force, with the number of replicas that its commits wait for; `None` in the baseline. `all`: replicas of
     /// the run.
     pub(crate) fn new(level: Option<(String, u32)>, all: u32, alarm: Sender<String>) -> Levels {
-        Levels { level, all, alarm, looks: Beside::not_started("nobody looked") }
+        Levels { level, all, alarm, looks: Beside::default() }
     }
 
     /// Whether commits could wait for enough replicas in the whole window.

@@ -16,9 +16,8 @@ use crate::test::{Test, Verdict, failed, noted, passed};
 
 pub(super) const KIND: Kind = Kind {
     make: |workload| {
-        let visible = workload.visible.clone()?;
-        let seen = Beside::not_started("it never started");
-        Some(Box::new(Visibility { visible, note: None, seen, made: Arc::new(AtomicU64::new(u64::MAX)) }))
+        let (visible, seen, made) = (workload.visible.clone()?, Beside::default(), AtomicU64::new(u64::MAX));
+        Some(Box::new(Visibility { visible, note: None, seen, made: Arc::new(made) }))
     },
     columns: &[column::VISIBLE_DELAY_NS_P50, column::VISIBLE_DELAY_NS_P99],
     absent: "measured only for batches that start at a rate (DBL-STREAM)",
