@@ -27,7 +27,6 @@ pub struct Request {
     pub cpu: CpuSource,
     /// Block device under the log, if it is on this machine.
     pub disk: Option<String>,
-    /// Block device under the data, as above.
     pub data_disk: Option<String>,
     /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
     /// without a proxy.

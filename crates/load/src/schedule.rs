@@ -53,7 +53,6 @@ impl Schedule {
         (self.open_ns..self.close_ns).contains(&ns)
     }
 
-    /// Part of the time from `from_ns` to `to_ns` that is in the window, ns.
     pub fn part_inside(&self, from_ns: u64, to_ns: u64) -> u64 {
         to_ns.min(self.close_ns).saturating_sub(from_ns.max(self.open_ns))
     }
@@ -131,7 +130,6 @@ pub struct Progress {
     report: Mutex<Option<Reported>>,
 }
 
-/// How many transactions a job had completed at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reported {
     pub completed: u64,

@@ -14,7 +14,6 @@ pub(crate) const LEAD_NS: u64 = 2 * STEP_NS;
 pub enum Warmup {
     /// So many seconds after the first transaction of every job.
     Seconds(f64),
-    /// Until `steady` says so, and `most_s` at most.
     UntilSteady {
         most_s: f64,
         /// Asked every 0.1 s.

@@ -42,11 +42,8 @@ pub struct Tick {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TickAt {
-    /// Between the others.
     Second,
-    /// All jobs have passed the window start.
     WindowStart,
-    /// All jobs have passed the window end.
     WindowEnd,
     /// Jobs are still to end, more than a second after it.
     Ending,

@@ -36,7 +36,6 @@ pub(crate) use levels::Levels;
 /// All instruments, in the order in which they are prepared and report.
 const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
 
-/// An instrument as [`KINDS`] lists it.
 struct Kind {
     make: fn(&Workload) -> Option<Box<dyn Instrument>>,
     columns: &'static [&'static Column],

@@ -83,7 +83,6 @@ impl Subject<'_> {
     }
 }
 
-/// One measurement of a part.
 #[derive(Debug)]
 pub(crate) struct Sample {
     /// In the part's own unit.

@@ -26,7 +26,6 @@ loadline_model::named! {
         /// Served by a program (FUSE), which defines what a sync does.
         Fuse: "fuse";
     }
-    /// As records have it.
     pub fn name;
 }
 

@@ -35,11 +35,9 @@ pub enum StoreError {
     Missing(PathBuf),
     #[error("'{}' is not a run folder: it has no manifest.json", .0.display())]
     NotARun(PathBuf),
-    /// `runs`: names of the run folders in it, in order.
     #[error("'{}' is not a run folder, but contains {}: name one of them, e.g. {}", .path.display(),
         counted(.runs.len(), "run"), .runs.first().map_or(String::new(), |r| .path.join(r).display().to_string()))]
     HoldsRuns { path: PathBuf, runs: Vec<String> },
-    /// `tests`: number of tests in the run.
     #[error("the run '{}' has no test {test}: it has {}", .run.display(),
         if *.tests == 0 { "none yet".to_owned() } else { format!("{tests}") })]
     NoSuchTest { run: PathBuf, test: u32, tests: usize },

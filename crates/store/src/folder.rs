@@ -22,7 +22,6 @@ const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Clone, Default)]
 pub struct TestOutput {
-    /// Line in `tests.jsonl`.
     pub record: TestRecord,
     /// One row a second.
     pub series: Series,

@@ -20,7 +20,6 @@ use crate::snapshots::newer;
 
 #[derive(Debug)]
 pub(crate) struct Tests {
-    /// All complete records, in order.
     pub(crate) records: Vec<TestRecord>,
     /// Length of the file up to the last complete record, bytes.
     pub(crate) whole_bytes: u64,

@@ -31,7 +31,6 @@ impl CpuTimes {
         CpuTimes::of_line(line)
     }
 
-    /// Parses what follows the name in a line.
     fn of_line(line: &str) -> Result<CpuTimes, CollectError> {
         let wrong = |what: String| CollectError::Format { file: "/proc/stat", what };
         let fields: Vec<u64> = line
@@ -76,12 +75,9 @@ pub struct CpuShares {
     /// `user + sys`.
     pub busy_pct: f64,
     pub user_pct: f64,
-    /// Kernel, interrupts and stolen time included.
     pub sys_pct: f64,
     pub idle_pct: f64,
-    /// Idle while I/O was outstanding.
     pub iowait_pct: f64,
-    /// The part of `sys_pct` stolen by the hypervisor.
     pub steal_pct: f64,
 }
 

@@ -8,7 +8,6 @@ use crate::error::read;
 /// A reading that took longer, ns, is repeated: its reader had to wait for a CPU, so its time is uncertain.
 const DISTURBED_NS: u64 = 200_000;
 
-/// Most attempts at a reading.
 const ATTEMPTS: usize = 3;
 
 /// Most tasks whose state is read at a time, so that samples stay cheap with many jobs.
