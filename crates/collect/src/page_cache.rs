@@ -15,7 +15,7 @@ use std::sync::Arc;
 use loadline_storage::{IdenticalBlocks, cached_bytes, drop_cached};
 use nix::errno::Errno;
 
-use crate::error::CollectError;
+use crate::CollectError;
 
 mod keeper;
 

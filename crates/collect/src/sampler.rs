@@ -16,7 +16,7 @@ use loadline_model::Snapshot;
 use loadline_model::snapshot::{WaitProfile, WaitSample};
 use loadline_storage::before_others;
 
-use crate::error::CollectError;
+use crate::CollectError;
 use crate::os::{CpuShares, CpuTimes, DiskCounters, DiskRates, TaskStates, TaskTimes, Tasks};
 use schedule::until;
 use worker::{Announced, Shared, Worker};

@@ -11,7 +11,7 @@ use loadline_database::machine::task_times_ns;
 use super::perf::{Counts, PerfEvents, PerfRefused, grown_counts};
 use super::processes::{Process, Processes, Server, TICKS_PER_S, values};
 use super::tasks::Tasks;
-use crate::error::read;
+use crate::read;
 
 /// Share of the CPU time that threads which ended in the window may have had, whose context switches are not known.
 const UNSEEN: f64 = 0.05;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{CollectError, read};
+use crate::{CollectError, read};
 
 /// CPU time of a machine since boot, in ticks (`USER_HZ`), summed over its CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

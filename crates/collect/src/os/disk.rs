@@ -1,6 +1,6 @@
 //! One block device, from `/proc/diskstats` (kernel: Documentation/admin-guide/iostats.rst).
 
-use crate::error::{CollectError, read};
+use crate::{CollectError, read};
 
 /// `/proc/diskstats` counts sectors of 512 bytes, independent of the device's sectors.
 const SECTOR: u64 = 512;

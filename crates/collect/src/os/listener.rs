@@ -5,7 +5,7 @@ use std::path::Path;
 
 use loadline_database::Listening;
 
-use crate::error::read;
+use crate::read;
 
 /// State of a TCP socket that listens: `TCP_LISTEN` of the kernel's `include/net/tcp_states.h`.
 const LISTEN: &str = "0A";

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use perf_event::events::Hardware;
 use perf_event::{Builder, CountAndTime, Counter};
 
-use crate::error::read;
+use crate::read;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const EVENTS: [Hardware; 2] = [Hardware::INSTRUCTIONS, Hardware::CACHE_MISSES];

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::tasks::Tasks;
-use crate::error::{CollectError, read};
+use crate::{CollectError, read};
 
 /// Ticks per second in `/proc` (`USER_HZ`, the same on every Linux).
 pub const TICKS_PER_S: f64 = 100.0;

@@ -3,7 +3,7 @@
 use loadline_database::machine::{runs_command, task_times_ns};
 use loadline_storage::now_ns;
 
-use crate::error::read;
+use crate::read;
 
 /// A reading that took longer, ns, is repeated: its reader had to wait for a CPU, so its time is uncertain.
 const DISTURBED_NS: u64 = 200_000;

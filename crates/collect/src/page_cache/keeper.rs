@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use loadline_storage::{cached_bytes, cached_in, drop_cached, drop_range, start_writing, thread_cpu_ns};
 
 use super::{DataFiles, Inode, Missed, SMALLEST, inode};
-use crate::error::CollectError;
+use crate::CollectError;
 
 /// Interval of the search for new files: databases add a file per GiB or per table.
 pub(super) const SEARCH_EVERY: Duration = Duration::from_millis(500);

@@ -8,7 +8,7 @@ use loadline_model::Snapshot;
 
 use super::schedule::{GUARD_NS, SECOND_NS, WaitSlots, next_step, until};
 use super::{Collected, CpuSource, Point, SamplerConfig, System, WindowReading};
-use crate::error::CollectError;
+use crate::CollectError;
 use crate::os::{CpuTimes, DiskCounters, TaskTimes, timed};
 
 /// Most distinct problems kept, so that a source with ever new errors does not fill memory and report.
