@@ -129,20 +129,16 @@ fn next_parameters(work: &Work, size: RedoSize, tried: &[(i64, i64, f64)]) -> Op
     is_new.then(|| given(first_payload, rows_next))
 }
 
-/// Bytes of redo per transaction of `work`, measured with one session at the client. Makes the tables of `work` anew, because
-/// a statement may keep the length of the payloads that were loaded.
+/// Bytes of redo per transaction of `work`, of about `expected` bytes, by default the nominal redo; measured with one session at the
+/// client. Makes the tables of `work` anew, because a statement may keep the length of the payloads that were loaded.
 /// Fails if the user has `interrupted` the run: a thousand commits take ten seconds on a slow disk.
-pub fn measure(target: &Arc<dyn Target>, work: &Work, interrupted: &AtomicBool) -> Result<f64, MeasureError> {
-    measure_expected(target, work, work.workload.redo.map_or(1024.0, |r| r.nominal), interrupted)
-}
-
-/// [`measure`] for transactions of about `expected` bytes of redo.
-pub(crate) fn measure_expected(
+pub fn measure(
     target: &Arc<dyn Target>,
     work: &Work,
-    expected: f64,
+    expected: Option<f64>,
     interrupted: &AtomicBool,
 ) -> Result<f64, MeasureError> {
+    let expected = expected.unwrap_or_else(|| work.workload.redo.map_or(1024.0, |redo| redo.nominal));
     target.create(work)?;
     target.load(work, 1)?;
     let mut observer = target.observer()?;

@@ -97,19 +97,6 @@ struct ScanSession<'a> {
 }
 
 impl ScanSession<'_> {
-    fn open(request: &Request) -> Result<ScanSession<'_>, TestError> {
-        let (target, work) = (&request.target, request.work.as_ref());
-        Ok(ScanSession {
-            request,
-            session: target.client_session(work, 0)?,
-            observer: target.observer()?,
-            node: work.node(0, target.facts().nodes as usize),
-            committed: 0,
-            rows: 0,
-            row_ns: 0.0,
-        })
-    }
-
     /// Changes each of its `own` rows: the first change of a page after a checkpoint logs the whole page. Then again, and returns the
     /// redo of a row, bytes.
     fn warm_up(&mut self, stream: &mut Stream, own: u64) -> Result<f64, TestError> {
@@ -212,9 +199,17 @@ pub(crate) fn scan(
     idle_s: &[f64],
     tick: impl FnMut(u64, u64),
 ) -> Result<Scanned, TestError> {
-    let work = request.work.as_ref();
+    let (target, work) = (&request.target, request.work.as_ref());
     let thread = nix::unistd::gettid().as_raw().unsigned_abs();
-    let mut session = ScanSession::open(request)?;
+    let mut session = ScanSession {
+        request,
+        session: target.client_session(work, 0)?,
+        observer: target.observer()?,
+        node: work.node(0, target.facts().nodes as usize),
+        committed: 0,
+        rows: 0,
+        row_ns: 0.0,
+    };
     let (_, server) = session_tasks(request, session.observer.as_mut(), &[thread]);
     let all_before = session.counters()?;
     let started_ns = now_ns();

@@ -36,12 +36,8 @@ impl Instrument for Workers {
     fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
         let parallel = request.target.abilities().parallel_queries;
         self.before_test = parallel.map_or(Ok(None), |p| p.try_parallel(&request.work)).map_err(|e| e.to_string());
-        Ok(())
-    }
-
-    fn complete(&mut self, request: &Request, _: &RunContext<'_>, _: &Test) {
-        let parallel = request.target.abilities().parallel_queries;
         self.most = parallel.and_then(|p| p.max_parallel_workers().ok().flatten());
+        Ok(())
     }
 
     fn report(&self, e: &Evidence<'_>, out: &mut Test) {

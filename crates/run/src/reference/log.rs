@@ -14,7 +14,7 @@ use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError, RedoSize};
 
 use super::place::{check_free_space, not_here};
 use super::{LogSource, Part, References, Sample, Subject, throughput_in, with_work};
-use crate::calibrate::{fit, measure_expected, with};
+use crate::calibrate::{fit, measure, with};
 use crate::test::MIB;
 
 const WARMUP_S: f64 = 0.2;
@@ -81,10 +81,10 @@ impl LogWriter {
         };
         let size = like.workload.redo.ok_or("the workload is not defined by its redo")?;
         let size = RedoSize { min: redo_bytes, nominal: redo_bytes, max: redo_bytes, ..size };
-        let expected = redo_bytes.max(ENOUGH_BYTES);
-        let measure = |work: &Work| measure_expected(&self.target, work, expected, &self.interrupted);
+        let expected = Some(redo_bytes.max(ENOUGH_BYTES));
+        let probe = |work: &Work| measure(&self.target, work, expected, &self.interrupted);
         let is_met = |seen| same_redo(seen, redo_bytes);
-        let (parameters, seen) = fit(&like, size, is_met, measure).map_err(|e| e.to_string())?;
+        let (parameters, seen) = fit(&like, size, is_met, probe).map_err(|e| e.to_string())?;
         match seen.filter(|seen| !is_met(*seen)) {
             Some(seen) => {
                 Err(format!("the reference writes {seen:.0} bytes of redo per transaction, not {redo_bytes:.0}"))
@@ -304,7 +304,7 @@ mod tests {
         let work = Work::from_catalogue("DBL-11", &[]).unwrap();
         for redo in [LEAST_REDO, 90.0, 130.0, 180.0, 370.0, 1500.0, 19_341.0, 1e6, 4e6] {
             let like = writer.equivalent_work(&work, redo).unwrap();
-            let seen = measure_expected(&writer.target, &like, ENOUGH_BYTES, &AtomicBool::new(false)).unwrap();
+            let seen = measure(&writer.target, &like, Some(ENOUGH_BYTES), &AtomicBool::new(false)).unwrap();
             assert!(same_redo(seen, redo), "{seen} for {redo}");
         }
         assert!(same_redo(1050.0, 1000.0) && !same_redo(1100.0, 1000.0) && !same_redo(300.0, 100.0));

@@ -120,7 +120,7 @@ impl Context<'_> {
         if let Some(size) = size
             && [size.payload, size.rows].iter().any(|p| workload.parameters.contains_key(*p))
         {
-            let seen = match measure(&self.side.target, work, &self.interrupted) {
+            let seen = match measure(&self.side.target, work, None, &self.interrupted) {
                 Err(MeasureError::Target(e)) => return Err(e.into()),
                 seen => seen.ok(),
             };
@@ -131,7 +131,7 @@ impl Context<'_> {
                 ..Calibration::default()
             });
         }
-        Ok(calibrate(work, |w| measure(&self.side.target, w, &self.interrupted))?)
+        Ok(calibrate(work, |w| measure(&self.side.target, w, None, &self.interrupted))?)
     }
 
     /// The value of `:scale`, as pgbench finds it: its own scripts need that of the tables, others have 1.
