@@ -88,7 +88,8 @@ impl Arena {
         let info = target.info()?;
         let work = Work::from_catalogue(code, &[])?;
         let most = args.clients.iter().copied().max().unwrap_or(1);
-        let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w, None, &AtomicBool::new(false)))?;
+        let calibration =
+            calibrate::calibrate(&work, |w| calibrate::measure(&target, w, None, &AtomicBool::new(false)))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
         target.create(&work)?;
         target.load(&work, most)?;

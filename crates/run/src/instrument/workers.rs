@@ -65,7 +65,11 @@ impl Instrument for Workers {
         let base = base.and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS)).filter(|base| *base > 0.0);
         let itself = (asked.processes == 1).then_some(1.0);
         let speed_up = itself.or_else(|| Some(out.figure(column::COMMIT_THROUGHPUT_TPS)? / base?));
-        out.set_or_absent(column::SPEED_UP, speed_up, "there is no usable test with one worker in this run to compare with");
+        out.set_or_absent(
+            column::SPEED_UP,
+            speed_up,
+            "there is no usable test with one worker in this run to compare with",
+        );
         if let Some(limit) = &self.most {
             out.notes.push(Note::MostWorkers { workers: limit.workers, because: limit.because.clone() });
         }
