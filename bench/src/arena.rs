@@ -5,7 +5,6 @@ use std::error::Error;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use loadline_database::{OpenRequest, Target, Work, open};
@@ -88,8 +87,7 @@ impl Arena {
         let info = target.info()?;
         let work = Work::from_catalogue(code, &[])?;
         let most = args.clients.iter().copied().max().unwrap_or(1);
-        let calibration =
-            calibrate::calibrate(&work, |w| calibrate::measure(&target, w, None, &AtomicBool::new(false)))?;
+        let calibration = calibrate::calibrate(&work, |w| calibrate::measure(&target, w, None, &Default::default()))?;
         let work = Arc::new(calibrate::with(&work, &calibration.parameters));
         target.create(&work)?;
         target.load(&work, most)?;
