@@ -114,7 +114,6 @@ fn lock_folder(folder: &Path) -> Result<File, TargetError> {
     lock(&folder.join(OWNER), in_use)
 }
 
-/// Refuses a folder that loadline did not make.
 fn check_is_ours(folder: &Path) -> Result<(), TargetError> {
     if folder.join(OWNER).is_file() {
         return Ok(());
@@ -137,18 +136,14 @@ pub(crate) fn clean(folder: &Path) -> Result<Vec<String>, TargetError> {
 
 /// Removes a folder. Retries if a file appears meanwhile: a log may prepare its next file in the background.
 fn remove(path: &Path) -> Result<String, TargetError> {
-    let mut removed = fs::remove_dir_all(path);
-    for _ in 0..50 {
-        match &removed {
-            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty => {
-                std::thread::sleep(Duration::from_millis(10));
-                removed = fs::remove_dir_all(path);
-            }
-            _ => break,
+    let mut tries = 50;
+    loop {
+        match fs::remove_dir_all(path) {
+            Err(e) if e.kind() == ErrorKind::DirectoryNotEmpty && tries > 0 => tries -= 1,
+            done => return done.map(|()| format!("removed {}", path.display())).map_err(io("removing", path)),
         }
+        std::thread::sleep(Duration::from_millis(10));
     }
-    removed.map_err(io("removing", path))?;
-    Ok(format!("removed {}", path.display()))
 }
 
 /// Removes the temporary folders in `scratch` whose owner is dead.

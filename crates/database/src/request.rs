@@ -1,11 +1,44 @@
-//! The request to open a target.
+//! The request to open a target, and where its passwords come from.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::secret::Secret;
+/// A password. It cannot be printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a password.
+    pub fn new(text: String) -> Secret {
+        Secret(text)
+    }
+
+    /// The password, for authentication only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// Looks up an environment variable. A parameter, so that tests do not change the environment of the process.
+pub(crate) type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The process's environment; empty variables count as unset, as in libpq.
+pub(crate) fn process_env(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|v| !v.is_empty())
+}
+
+/// The environment of a target: none for a private server, whose URL says all. What is set is meant for others.
+pub(crate) fn of_target(private: bool) -> Env<'static> {
+    if private { &|_| None } else { &process_env }
+}
 
 /// Asks the user for a password; the argument says whose. `None` if nobody can be asked.
 pub type AskPassword = Arc<dyn Fn(&str) -> Option<Secret> + Send + Sync>;

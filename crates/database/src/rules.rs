@@ -14,16 +14,14 @@ use crate::descriptor::fill_with;
 pub(crate) trait SettingValues {
     fn text(&self, name: &str) -> Option<&str>;
     /// Value in the setting's own unit.
-    fn number(&self, name: &str) -> Option<f64>;
+    fn number(&self, name: &str) -> Option<f64> {
+        self.text(name)?.parse().ok()
+    }
 }
 
 impl SettingValues for BTreeMap<String, String> {
     fn text(&self, name: &str) -> Option<&str> {
         self.get(name).map(String::as_str)
-    }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        self.get(name)?.parse().ok()
     }
 }
 

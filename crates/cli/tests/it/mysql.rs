@@ -13,15 +13,15 @@ fn a_users_server_is_measured_checked_and_left_clean() {
         "--skip-character-set-client-handshake",
         "--character-set-server=latin1",
         "--collation-server=latin1_german2_ci",
-        "--sql-mode=ANSI,NO_BACKSLASH_ESCAPES,NO_ZERO_DATE,PIPES_AS_CONCAT,IGNORE_SPACE",
+        "--sql-mode=ORACLE,NO_BACKSLASH_ESCAPES,NO_ZERO_DATE,EMPTY_STRING_IS_NULL,SIMULTANEOUS_ASSIGNMENT,PAD_CHAR_TO_FULL_LENGTH",
         "--default-time-zone=+05:30",
         "--autocommit=0",
         "--max-connections=20",
     ]);
-    let (url, there) =
-        (server.url("root"), "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'");
+    let (url, tcp) = (server.url("root"), server.tcp("ann:tops3cret", ""));
+    let there = "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'loadline'";
     let demands = [include_str!("data/demands/users.toml"), include_str!("data/demands/mariadb.toml")];
-    demands.iter().for_each(|table| hold_runs(table, &[("{url}", &url)]));
+    demands.iter().for_each(|table| hold_runs(table, &[("{url}", &url), ("{tcp}", &tcp)]));
     assert_eq!(server.sql(there).unwrap(), "0");
     server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 2").unwrap();
     hold_runs(include_str!("data/demands/nowait.toml"), &[("{url}", &url)]);

@@ -4,13 +4,12 @@
 use loadline_model::activity::{Topic, View};
 
 use super::instance::MysqlInstance;
-use super::knowledge::{KNOWLEDGE, Version, ViewNeeds, ViewRows};
-use super::observer;
-use super::performance;
+use super::knowledge::{KNOWLEDGE, ProcessList, Version, ViewNeeds, ViewRows};
 use super::protocol::Row;
 use super::server::Mysql;
 use super::settings::{MysqlSettings, is_secret};
 use super::wire::Connection;
+use super::{observer, own_sessions, performance};
 use crate::error::TargetError;
 use crate::role::StatisticsViews;
 use crate::statement::{DoubleQuotes, without_secrets};
@@ -19,15 +18,17 @@ use crate::view::{StatisticsView, ViewQuery, of_servers};
 /// Number of the error "table does not exist".
 const NO_TABLE: u16 = 1146;
 
-/// Views of a server with these settings, without rows. `others`: the condition of sessions that are not loadline's.
-fn views(version: &Version, settings: &MysqlSettings, others: &str) -> Vec<(ViewQuery, &'static ViewNeeds)> {
+/// Views of a server with these settings, without rows. `own`: ids of loadline's sessions.
+fn views(version: &Version, settings: &MysqlSettings, own: &str) -> Vec<(ViewQuery, &'static ViewNeeds)> {
     // Only `userstat` counts what happens to each table.
     let only_userstat = version.is_mariadb() && settings.is_on("userstat") && !settings.is_on("performance_schema");
     let views = KNOWLEDGE.statistics.iter();
     let views = views.filter(|v| v.needs.only_userstat.is_none_or(|only| only == only_userstat));
+    let ProcessList { no_client, no_user, .. } = &KNOWLEDGE.process_list;
+    let (no_client, no_user) = (no_client.join("', '"), no_user.join("', '"));
     let query = |v: &'static StatisticsView<ViewNeeds>| {
         let galera = if settings.is_on("wsrep_on") { v.needs.galera.as_str() } else { "" };
-        let parts = [("galera", galera), ("others", others)];
+        let parts = [("galera", galera), ("own", own), ("no_client", &no_client), ("no_user", &no_user)];
         Some((v.at(version.release, &KNOWLEDGE.fragments, &parts)?, &v.needs))
     };
     views.filter_map(query).collect()
@@ -74,21 +75,11 @@ fn running(mut row: Row) -> Row {
 }
 
 fn read(instance: &MysqlInstance, c: &mut Connection) -> Result<Vec<View>, TargetError> {
-    let (settings, sessions) = (MysqlSettings::read(c)?, &instance.endpoint.sessions);
+    let (settings, own) = (MysqlSettings::read(c)?, instance.endpoint.sessions.listed());
+    let sees_all = observer::metrics(c)?.is_some() && own_sessions::is_listed(c)?;
     let mut read = Vec::new();
-    // Whether not all sessions can be seen.
-    let mut unseen = false;
-    for (query, needs) in views(&c.version, &settings, &sessions.are_others()) {
-        if needs.rows == ViewRows::Sessions {
-            let sees_all = observer::metrics(c)?.is_some();
-            let listed = sessions.others(c, sees_all)?;
-            unseen = listed.is_none();
-            if let Some(listed) = listed {
-                read.push(query.with(listed));
-                continue;
-            }
-        }
-        if unseen && matches!(needs.rows, ViewRows::Sessions | ViewRows::Running) {
+    for (query, needs) in views(&c.version, &settings, &own) {
+        if !sees_all && matches!(needs.rows, ViewRows::Sessions | ViewRows::Running) {
             read.push(query.absent("only sessions of this user can be seen: GRANT PROCESS ON *.* TO the user"));
             continue;
         }
@@ -136,7 +127,7 @@ mod tests {
         ] {
             let settings = MysqlSettings(on.iter().map(|name| ((*name).to_owned(), "ON".to_owned())).collect());
             let (version, userstat) = (Version::parse(version), settings.is_on("userstat"));
-            for (query, needs) in views(&version, &settings, "{others}") {
+            for (query, needs) in views(&version, &settings, "{own}") {
                 text.push_str(&format!("{} {userstat} {} {needs:?}\n", version.is_mariadb(), query.described()));
             }
         }

@@ -31,9 +31,7 @@ struct MysqlClientSession {
 
 impl ClientDriver for Mysql {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let endpoint = self.endpoint_of(work, job)?;
-        let mut connection = endpoint.connect()?;
-        endpoint.is_of_job(&connection, job);
+        let mut connection = self.job_session(work, job)?;
         if let Some(isolation) = isolation(work) {
             connection.run(isolation)?;
         }
@@ -59,14 +57,12 @@ impl MysqlClientSession {
 }
 
 impl ClientSession for MysqlClientSession {
-    #[inline]
     fn begin(&mut self) -> Result<(), TargetError> {
         self.pending = true;
         Ok(())
     }
 
     /// Sends a pending BEGIN and the statement in one write.
-    #[inline]
     fn execute(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<u64, TargetError> {
         let begins = std::mem::take(&mut self.pending);
         if begins {
@@ -93,7 +89,6 @@ impl ClientSession for MysqlClientSession {
         loading::add(&mut self.connection, &self.work, table, &[Batch::of_bulk(first, rows)])
     }
 
-    #[inline]
     fn commit(&mut self) -> Result<(), TargetError> {
         self.pending = false;
         protocol::query(&mut self.connection.out, "COMMIT");
@@ -105,7 +100,6 @@ impl ClientSession for MysqlClientSession {
 
     /// One write, one read. The server answers once, after the commit, so the end of the statement is
     /// unknown.
-    #[inline]
     fn execute_and_commit(&mut self, statement: usize, args: &[Arg<'_>]) -> Result<(u64, Option<u64>), TargetError> {
         if self.pending || self.open {
             let rows = self.execute(statement, args)?;

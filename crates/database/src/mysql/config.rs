@@ -3,13 +3,13 @@
 //! Parameters are named as the options of MariaDB's and MySQL's own clients, whose option file is `~/.my.cnf`:
 //! <https://mariadb.com/kb/en/configuring-mariadb-with-option-files/>
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::env::Env;
 use crate::error::TargetError;
-use crate::secret::Secret;
+use crate::request::{Env, Secret};
 use crate::tcp::Address;
 use crate::tls::SslMode;
 use crate::url::{Url, choice, unknown};
@@ -39,7 +39,7 @@ pub(super) struct Config {
     pub(super) ssl_ca: Option<PathBuf>,
     pub(super) connect_timeout: Duration,
     /// Which node of a cluster it is, for messages.
-    node: Option<String>,
+    pub(super) node: Option<String>,
 }
 
 impl Config {
@@ -67,7 +67,7 @@ impl Config {
                 _ => return Err(url.wrong(unknown(&name, &PARAMETERS))),
             }
         }
-        let options = read_options(env);
+        let mut options = read_options(env);
         let password = url.decode("password", url.password.unwrap_or_default())?.or(password);
         let host = url.decode("host", url.host)?;
         if socket.is_some() && host.is_some() {
@@ -75,19 +75,19 @@ impl Config {
         }
         let address = match (socket, host, url.port()?) {
             (Some(socket), _, _) => Address::Unix(socket),
-            (None, Some(host), port) => Address::Tcp(host, port.or(options.port).unwrap_or(3306)),
+            (None, Some(host), port) => Address::Tcp(host, port.unwrap_or(options.port())),
             (None, None, Some(port)) => Address::Tcp("localhost".into(), port),
             (None, None, None) => from_options(&options),
         };
-        let user =
-            url.decode("user", url.user)?.or(options.user).or_else(|| env("USER")).unwrap_or_else(|| "root".into());
+        let user = url.decode("user", url.user)?.or(options.values.remove("user")).or_else(|| env("USER"));
+        let password = password.or_else(|| env("MYSQL_PWD")).or(options.values.remove("password"));
         // As Oracle's clients do: an authority that is given is not ignored.
         let default_mode = if ssl_ca.is_some() { SslMode::VerifyCa } else { SslMode::Prefer };
         Ok(Config {
             address,
-            user,
+            user: user.unwrap_or_else(|| "root".into()),
             database: url.decode("database", url.path)?,
-            password: password.or_else(|| env("MYSQL_PWD")).map(Secret::new).or(options.password),
+            password: password.map(Secret::new),
             note: options.note,
             ssl_mode: ssl_mode.unwrap_or(default_mode),
             ssl_ca,
@@ -104,40 +104,33 @@ impl Config {
         };
         self.node.as_ref().map_or_else(|| address.clone(), |node| format!("{node} at {address}"))
     }
-
-    /// Has messages name it as the target's node number `index` (from 0), called `name` in its cluster.
-    pub(super) fn name_node(&mut self, index: usize, name: &str) {
-        self.node = Some(format!("node {} ('{name}')", index + 1));
-    }
 }
 
 /// Address for a URL without one: option file, then the distributions' sockets, then TCP. A socket is of this machine: as for the
 /// products' clients, it does not count beside another host.
 fn from_options(options: &Options) -> Address {
     const SOCKETS: [&str; 3] = ["/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock"];
-    match (&options.host, &options.socket) {
-        (Some(host), socket) if socket.is_none() || !matches!(host.as_str(), "" | "localhost") => {
-            Address::Tcp(host.clone(), options.port.unwrap_or(3306))
-        }
-        (_, Some(socket)) => Address::Unix(socket.into()),
-        (_, None) => SOCKETS
-            .iter()
-            .map(PathBuf::from)
-            .find(|p| p.exists())
-            .map_or_else(|| Address::Tcp("localhost".into(), options.port.unwrap_or(3306)), Address::Unix),
-    }
+    let (host, socket) = (options.values.get("host"), options.values.get("socket").map(PathBuf::from));
+    let socket = match host.map(String::as_str) {
+        None => socket.or_else(|| SOCKETS.iter().map(PathBuf::from).find(|path| path.exists())),
+        Some("" | "localhost") => socket,
+        Some(_) => None,
+    };
+    socket.map_or_else(|| Address::Tcp(host.map_or("localhost", String::as_str).into(), options.port()), Address::Unix)
 }
 
-/// Options of the groups `[client]`, `[client-server]` and `[client-mariadb]`.
-#[derive(Debug, Clone, Default)]
+/// An option file.
+#[derive(Default)]
 struct Options {
-    user: Option<String>,
-    password: Option<Secret>,
-    host: Option<String>,
-    port: Option<u16>,
-    socket: Option<String>,
+    values: BTreeMap<String, String>,
     /// Why the file, or its password, was ignored.
     note: Option<String>,
+}
+
+impl Options {
+    fn port(&self) -> u16 {
+        self.values.get("port").and_then(|port| port.parse().ok()).unwrap_or(3306)
+    }
 }
 
 /// Reads `~/.my.cnf`. Ignores a file that everybody may write, as the clients do, and the password in one
@@ -149,42 +142,26 @@ fn read_options(env: Env<'_>) -> Options {
 
 fn read_file(path: &Path) -> Options {
     let Ok(metadata) = std::fs::metadata(path) else { return Options::default() };
-    let mode = metadata.permissions().mode();
+    let (mode, shown) = (metadata.permissions().mode(), path.display());
     let ignored = |why: String| Options { note: Some(why), ..Options::default() };
     if mode & 0o002 != 0 {
-        return ignored(format!("{} is ignored because everybody may write it: chmod 600", path.display()));
+        return ignored(format!("{shown} is ignored because everybody may write it: chmod 600"));
     }
-    let Ok(text) = std::fs::read_to_string(path) else {
-        return ignored(format!("{} cannot be read", path.display()));
-    };
-    let mut options = parse_options(&text);
-    if mode & 0o004 != 0 && options.password.take().is_some() {
-        let why = "is ignored because everybody may read it: chmod 600";
-        options.note = Some(format!("the password in {} {why}", path.display()));
-    }
-    options
+    let Ok(text) = std::fs::read_to_string(path) else { return ignored(format!("{shown} cannot be read")) };
+    let mut values = parse_options(&text);
+    let is_open = mode & 0o004 != 0 && values.remove("password").is_some();
+    let note = || format!("the password in {shown} is ignored because everybody may read it: chmod 600");
+    Options { values, note: is_open.then(note) }
 }
 
-fn parse_options(text: &str) -> Options {
-    let mut options = Options::default();
-    let mut of_client = false;
-    for line in text.lines().map(str::trim) {
+/// Options of the groups `[client]`, `[client-server]` and `[client-mariadb]`.
+fn parse_options(text: &str) -> BTreeMap<String, String> {
+    let (mut options, mut of_client) = (BTreeMap::new(), false);
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
         if let Some(group) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             of_client = matches!(group, "client" | "client-server" | "client-mariadb");
-            continue;
-        }
-        if !of_client || line.starts_with(['#', ';']) {
-            continue;
-        }
-        let Some((name, value)) = line.split_once('=') else { continue };
-        let value = unquoted(value.trim());
-        match name.trim().replace('_', "-").as_str() {
-            "user" => options.user = Some(value),
-            "password" => options.password = Some(Secret::new(value)),
-            "host" => options.host = Some(value),
-            "port" => options.port = value.parse().ok(),
-            "socket" => options.socket = Some(value),
-            _ => {}
+        } else if let Some((name, value)) = line.split_once('=').filter(|_| of_client) {
+            options.insert(name.trim().replace('_', "-"), unquoted(value.trim()));
         }
     }
     options
@@ -233,27 +210,20 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_used_for_this_machine_only() {
-        for (host, socket, is_socket) in [
-            (Some("db1"), true, false),
-            (Some("localhost"), true, true),
-            (None, true, true),
-            (Some("localhost"), false, false),
+    fn only_the_clients_groups_are_read_and_a_socket_is_of_this_machine() {
+        let text = "[mysqld]\nuser=mysql\n[client]\nuser = ann # me\npassword=\"a # b\"\n[x]\nhost=h\n";
+        let read: Vec<_> = parse_options(text).into_iter().collect();
+        assert_eq!(read, [("password", "a # b"), ("user", "ann")].map(|(n, v)| (n.to_owned(), v.to_owned())));
+        let tcp = |host: &str, port| Address::Tcp(host.to_owned(), port);
+        for (text, address) in [
+            ("host=db1\nsocket=/s", tcp("db1", 3306)),
+            ("host=localhost\nsocket=/s", Address::Unix("/s".into())),
+            ("socket=/s", Address::Unix("/s".into())),
+            ("host=localhost\nport=3310", tcp("localhost", 3310)),
         ] {
-            let socket = socket.then(|| "/s".to_owned());
-            let options = Options { host: host.map(str::to_owned), socket, ..Options::default() };
-            let tcp = || Address::Tcp(host.unwrap_or_default().to_owned(), 3306);
-            assert_eq!(from_options(&options), if is_socket { Address::Unix("/s".into()) } else { tcp() }, "{host:?}");
+            let values = parse_options(&format!("[client]\n{text}"));
+            assert_eq!(from_options(&Options { values, note: None }), address, "{text}");
         }
-    }
-
-    #[test]
-    fn only_the_clients_groups_are_read() {
-        let o = parse_options(
-            "[mysqld]\nuser=mysql\n[client]\nuser = ann # me\npassword=\"a # b\"\nport=3310\n[x]\nhost=h\n",
-        );
-        assert_eq!((o.user.as_deref(), o.port, o.host), (Some("ann"), Some(3310), None));
-        assert_eq!(o.password.unwrap().expose(), "a # b");
     }
 
     #[test]
@@ -265,8 +235,8 @@ mod tests {
         {
             std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(mode)).unwrap();
             let found = read_file(file.path());
-            assert_eq!(found.user.is_some(), user, "{mode:o}");
-            assert_eq!(found.password.is_some(), password, "{mode:o}");
+            assert_eq!(found.values.contains_key("user"), user, "{mode:o}");
+            assert_eq!(found.values.contains_key("password"), password, "{mode:o}");
             assert_eq!(found.note.is_some(), note, "{mode:o}");
         }
     }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
@@ -15,13 +14,11 @@ use super::member::Member;
 use super::own_sessions::{OwnSessions, hindrance};
 use super::protocol::{self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_SSL, Greeting, ServerError};
 use super::wire::Connection;
-use crate::env::{Env, of_target};
 use crate::error::{Cause, Meaning, TargetError, unless_refused};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{ENDING, HASTY, PATIENCE, Patience, told};
-use crate::request::{AskPassword, OpenRequest};
+use crate::request::{Env, OpenRequest, Secret, of_target};
 use crate::role::Canceller;
-use crate::secret::Secret;
 use crate::stream::Stream;
 use crate::tcp::{Address, Names, Peer};
 use crate::tls::{self, SslMode};
@@ -39,13 +36,11 @@ pub(super) struct Endpoint {
     pub(super) config: Config,
     tls: Option<Arc<ClientConfig>>,
     /// The password that the user typed; asked for once, not for each session.
-    asked: Arc<Mutex<Option<Secret>>>,
-    ask: AskPassword,
-    /// Set when the user wants to stop.
-    pub(super) interrupted: Arc<AtomicBool>,
+    asked: Arc<OnceLock<Secret>>,
+    pub(super) request: Arc<OpenRequest>,
     pub(super) sessions: OwnSessions,
     of_jobs: bool,
-    is_proxy: bool,
+    pub(super) is_proxy: bool,
     /// The member of a cluster to which each must lead.
     node: Option<Member>,
     pub(super) recognised: Recognised,
@@ -58,13 +53,11 @@ impl Endpoint {
         let encrypted = config.ssl_mode != SslMode::Disable && matches!(config.address, Address::Tcp(..));
         let roots = || tls::roots(config.ssl_ca.as_deref(), "ssl-ca");
         let tls = encrypted.then(|| tls::client_config(config.ssl_mode, config.ssl_ca.is_some(), roots)).transpose()?;
-        let (ask, interrupted) = (Arc::clone(&request.ask_password), Arc::clone(&request.interrupted));
         Ok(Endpoint {
             config,
             tls,
             asked: Arc::default(),
-            ask,
-            interrupted,
+            request: Arc::new(request.clone()),
             sessions: OwnSessions::default(),
             of_jobs: false,
             is_proxy: false,
@@ -105,13 +98,6 @@ impl Endpoint {
         Canceller::new(cancel).asking(move || told(ask()))
     }
 
-    /// Says that `c` is the session of job number `job`. A proxy may give it another one for each transaction.
-    pub(super) fn is_of_job(&self, c: &Connection, job: u32) {
-        if !self.is_proxy {
-            self.sessions.is_of_job(c.session, job);
-        }
-    }
-
     /// Opens a session. Asks for a missing password if the server wants one. No file is read, whatever the server requests:
     /// [`Connection::load_local`] sends rows.
     pub(super) fn connect(&self) -> Result<Connection, TargetError> {
@@ -122,7 +108,7 @@ impl Endpoint {
         let mut c = self.attempt().or_else(retry)?;
         c.canceller = self.canceller(&mut c);
         let at_most = self.config.connect_timeout * PATIENCE;
-        c.wait_with(Some(Patience::new(&self.interrupted, at_most, c.canceller.clone())))?;
+        c.wait_with(Some(Patience::new(&self.request.interrupted, at_most, c.canceller.clone())))?;
         self.recognised.or_ask(|| recognise(&mut c, &self.config.place()))?;
         KNOWLEDGE.session.all(c.version.release).try_for_each(|sql| c.run(sql))?;
         if c.version.is_mariadb() {
@@ -138,7 +124,7 @@ impl Endpoint {
     /// Connects once with the known password. An error comes with the server's error number, or 0.
     fn attempt(&self) -> Result<Connection, (TargetError, u16)> {
         let mut c = Connection::new(self.stream().map_err(|e| (e, 0))?, self.config.place());
-        let connecting = Patience::new(&self.interrupted, self.config.connect_timeout, c.canceller.clone());
+        let connecting = Patience::new(&self.request.interrupted, self.config.connect_timeout, c.canceller.clone());
         let started = c.wait_with(Some(connecting)).and_then(|()| self.start_session(&mut c));
         match started {
             Ok(()) => {
@@ -259,10 +245,9 @@ impl Endpoint {
 
     /// The client's answer by authentication method `plugin`.
     fn answer(&self, plugin: &str, nonce: &[u8], safe: bool) -> Result<Vec<u8>, TargetError> {
-        let password = self.password();
         let answer = |algorithm| {
             let of = |password: &Secret| protocol::password_answer(algorithm, password.expose().as_bytes(), nonce);
-            password.as_ref().map_or_else(Vec::new, of)
+            self.password().map_or_else(Vec::new, of)
         };
         match plugin {
             // The server asks the operating system who we are.
@@ -282,8 +267,7 @@ impl Endpoint {
     /// The cleartext password and a zero byte, if the connection is `safe`.
     fn cleartext(&self, plugin: &str, safe: bool) -> Result<Vec<u8>, TargetError> {
         if safe {
-            let password = self.password();
-            return Ok([password.as_ref().map_or("", Secret::expose).as_bytes(), &[0]].concat());
+            return Ok([self.password().map_or("", Secret::expose).as_bytes(), &[0]].concat());
         }
         Err(TargetError::Refused(format!(
             "{} wants the cleartext password ('{plugin}'), and nothing protects it on the way: use ssl-mode=required or \
@@ -293,22 +277,16 @@ impl Endpoint {
     }
 
     /// The password of URL, environment or option file, else the typed one.
-    fn password(&self) -> Option<Secret> {
-        let asked = || self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.config.password.clone().or_else(asked)
+    fn password(&self) -> Option<&Secret> {
+        self.config.password.as_ref().or_else(|| self.asked.get())
     }
 
     /// Asks for the password, at most once; returns whether there is a new one.
     fn ask(&self) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.config.password.is_some() || asked.is_some() {
-            return false;
-        }
-        *asked = (self.ask)(&format!("user {} at {}", self.config.user, self.config.place()));
-        asked.is_some()
+        let ask = || (self.request.ask_password)(&format!("user {} at {}", self.config.user, self.config.place()));
+        self.password().is_none() && ask().map(|given| self.asked.set(given)).is_some()
     }
 
-    /// Why the server refuses the connection, with advice.
     fn refusal(&self, c: &mut Connection, error: &ServerError) -> TargetError {
         c.last_code = error.code;
         let (user, place) = (&self.config.user, self.config.place());

@@ -7,13 +7,13 @@ use loadline_model::format::bytes;
 use loadline_model::{Capabilities, Capability, Driver, Finding, Severity};
 use loadline_workload::{CATALOGUE, Workload};
 
+use super::cache;
 use super::instance::MysqlInstance;
 use super::knowledge::{Grant, KNOWLEDGE, Version};
 use super::performance::CommitTimes;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
 use super::wire::Connection;
-use super::{cache, own_sessions};
 use crate::cloud::Cloud;
 use crate::descriptor::Release;
 use crate::error::TargetError;
@@ -36,7 +36,7 @@ impl Doctor for Mysql {
             })
         };
         let at = |instance: &MysqlInstance| Ok((instance.endpoint.config.place(), find(instance)?));
-        let all = self.instances().iter().map(at).collect::<Result<Vec<_>, TargetError>>()?;
+        let all = self.nodes.instances.iter().map(at).collect::<Result<Vec<_>, TargetError>>()?;
         Ok(of_all(&all, self.server.is_some()))
     }
 
@@ -46,13 +46,12 @@ impl Doctor for Mysql {
 
     fn capabilities(&self) -> Result<Capabilities, TargetError> {
         let private = self.server.is_some();
-        let (mut missing, mut by_setting) = (Vec::<Lack>::new(), Vec::new());
-        let mut checkpoints = Vec::new();
+        let (mut missing, mut by_setting, mut checkpoints) = (Vec::<Lack>::new(), Vec::new(), Vec::new());
         // Of a private server the plan knew it.
-        if !private && self.instances().iter().any(|instance| instance.version.is_mariadb()) {
+        if !private && self.nodes.instances.iter().any(|instance| instance.version.is_mariadb()) {
             missing.extend(lacking("mariadb"));
         }
-        for instance in self.instances() {
+        for instance in &self.nodes.instances {
             let (local_infile, flush, no_checkpoint) = instance.admin(|c| {
                 let flush = c.number("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit")?;
                 Ok((c.value("SELECT @@GLOBAL.local_infile")?, flush, cache::flush_refusal(c)?))
@@ -72,17 +71,14 @@ impl Doctor for Mysql {
             if waits && private {
                 continue;
             }
-            let capability = if waits { Capability::CommitNowait } else { Capability::CommitWait };
-            let why = if waits {
-                format!(
-                    " holds for the whole server, and loadline does not change a user's server: SET GLOBAL \
-                     innodb_flush_log_at_trx_commit = {NOWAIT} for such a run, or use {}:",
-                    if instance.version.is_mariadb() { "mariadb-temp" } else { "mysql-temp" }
-                )
-            } else {
-                ": SET GLOBAL innodb_flush_log_at_trx_commit = 1 first".to_owned()
+            let (capability, why) = match waits {
+                true => (Capability::CommitNowait, "commits-wait"),
+                false => (Capability::CommitWait, "commits-do-not-wait"),
             };
-            let why = labelled(&format!("innodb_flush_log_at_trx_commit = {value}{why}"));
+            let temp = if instance.version.is_mariadb() { "mariadb-temp" } else { "mysql-temp" };
+            let (value, nowait) = (value.to_string(), NOWAIT.to_string());
+            let parts = [("value", value.as_str()), ("nowait", &nowait), ("temp", temp)];
+            let why = labelled(&KNOWLEDGE.notes.text(why, &parts));
             // What a procedure cannot do whatever the setting is comes first.
             let others = Driver::ALL.into_iter().filter(|d| !missing.iter().any(|m| (m.0, m.1) == (*d, capability)));
             by_setting.extend(others.map(|d| (d, capability, "innodb_flush_log_at_trx_commit")));
@@ -115,7 +111,9 @@ fn of_all(all: &[(String, Vec<Finding>)], private: bool) -> Vec<Finding> {
 fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -> Result<Facts, TargetError> {
     let MysqlInstance { version, local, times, .. } = instance;
     let ignores_read_only = ignores_read_only(&lines(c)?, version);
-    let others_running = threads(c, "running")? - own_sessions::at_work_for_the_server(c)? as f64 - 1.0;
+    let at_work = KNOWLEDGE.at_work_for_the_server.at(version.release);
+    let at_work = at_work.map_or(Ok(None), |sql| c.number(sql))?.unwrap_or(0.0);
+    let others_running = threads(c, "running")? - at_work - 1.0;
     let commit_times = match times {
         CommitTimes::Absent(why) => why,
         CommitTimes::Partial => "partial",
@@ -143,12 +141,8 @@ fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -
 
 /// Whether an account with these lines of SHOW GRANTS may write although `read_only` is on.
 fn ignores_read_only(lines: &[String], version: &Version) -> bool {
-    let global = lines.iter().filter_map(|line| split_grant(line)).filter(|(_, place)| *place == "*.*");
-    let global: Vec<&str> = global.map(|(privileges, _)| privileges).collect();
-    let has = |what: &str| global.iter().any(|g| g.contains(what) || g.contains("ALL PRIVILEGES"));
-    // From MariaDB 10.11 on SUPER does not allow it. CONNECTION_ADMIN is MySQL's.
-    let super_may = !(version.is_mariadb() && version.release.is_from(&[10, 11]));
-    has("READ ONLY ADMIN") || has("READ_ONLY ADMIN") || has("CONNECTION_ADMIN") || has("SUPER") && super_may
+    let mut global = lines.iter().filter_map(|line| split_grant(line)).filter(|(_, place)| *place == "*.*");
+    global.any(|(privileges, _)| KNOWLEDGE.ignore_read_only.all(version.release).any(|name| privileges.contains(name)))
 }
 
 /// Findings from what was read; `facts` are those of [`ask`].
@@ -182,7 +176,6 @@ fn threads(c: &mut Connection, what: &str) -> Result<f64, TargetError> {
     Ok(shown.into_values().next().and_then(|n| n.parse().ok()).unwrap_or(1.0))
 }
 
-/// Number of sessions that the server has left for jobs.
 fn job_limit(c: &mut Connection) -> Result<JobLimit, TargetError> {
     /// Sessions that loadline needs beside its jobs: counters, lock, administration, cancelling.
     const OWN: f64 = 4.0;
@@ -209,20 +202,11 @@ fn lines(c: &mut Connection) -> Result<Vec<String>, TargetError> {
     Ok(rows.into_iter().flatten().flatten().map(|line| line.to_uppercase()).collect())
 }
 
-/// All of them, with statements for this account.
 fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
     let lines = lines(c)?;
-    let account = c.value("SELECT CURRENT_USER()")?.unwrap_or_default();
+    let account = c.value(&KNOWLEDGE.queries.text("account", &[]))?.unwrap_or_default();
     let on = c.number("SELECT @@GLOBAL.performance_schema")? == Some(1.0);
-    let account = quoted_account(&account);
     Ok(granted(&lines, &account, c.version.release, on))
-}
-
-/// `ann@%` as `'ann'@'%'`.
-fn quoted_account(account: &str) -> String {
-    let (user, host) = account.rsplit_once('@').unwrap_or((account, "%"));
-    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
-    format!("{}@{}", quoted(user), quoted(host))
 }
 
 /// Whether the pattern of a grant (`load%`, `load\_line`) covers `text`.
@@ -336,11 +320,5 @@ mod tests {
             let wanted = missing.iter().map(|what| format!("GRANT {what} TO 'ann'@'%'"));
             assert_eq!(found, wanted.collect::<Vec<_>>(), "{lines:?}");
         }
-    }
-
-    #[test]
-    fn accounts_are_quoted() {
-        assert_eq!(quoted_account("ann@10.%"), "'ann'@'10.%'");
-        assert_eq!(quoted_account("o'brien@x@h"), "'o''brien@x'@'h'");
     }
 }

@@ -12,7 +12,6 @@ use super::performance::CommitTimes;
 use super::settings::MysqlSettings;
 use super::wire::Connection;
 use crate::error::TargetError;
-use crate::rules::SettingValues;
 use crate::servers::Servers;
 use crate::work::Work;
 
@@ -21,17 +20,15 @@ use crate::work::Work;
 pub(super) struct MysqlInstance {
     pub(super) endpoint: Arc<Endpoint>,
     pub(super) version: Version,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Arc<Ledger>,
     /// Settings when the target was opened.
     pub(super) settings: Arc<MysqlSettings>,
-    /// Whether it runs on this machine.
     pub(super) local: bool,
     pub(super) times: CommitTimes,
-    /// Membership of a cluster, if any.
     pub(super) member: Option<Member>,
 }
 
-/// The servers behind the nodes. Several are one cluster, and hold the same data.
+/// The servers behind the nodes: one, or several that are one cluster, and hold the same data.
 pub(super) type MysqlNodes = Servers<MysqlInstance, Arc<Endpoint>>;
 
 /// Connects to all endpoints and finds out which lead to the same server: a user lock is visible to the
@@ -48,7 +45,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         refuse_group(&mut c, &settings, &endpoint.config.place())?;
         let member = Member::await_ready(&mut c, &settings, private, &endpoint.config.place())?;
         if let Some(member) = member.as_ref().filter(|_| several) {
-            endpoint.config.name_node(node, &member.name);
+            endpoint.config.node = Some(format!("node {} ('{}')", node + 1, member.name));
         }
         let endpoint = Arc::new(endpoint);
         let mut known = None;
@@ -96,7 +93,6 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
     Ok(nodes)
 }
 
-/// Checks that `new` is of one cluster with the `known` servers.
 fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), TargetError> {
     let Some(first) = known.first() else { return Ok(()) };
     let of = |i: &MysqlInstance| i.member.as_ref().map(|m| m.cluster.clone());
@@ -122,13 +118,14 @@ impl MysqlInstance {
         settings: MysqlSettings,
         member: Option<Member>,
     ) -> Result<MysqlInstance, TargetError> {
-        let log_bin = settings.is_on("log_bin");
+        let (binlog, galera) = (settings.is_on("log_bin"), member.is_some());
+        let ledger = Ledger { flush: settings.flush().into(), binlog, galera, ..Ledger::default() };
         Ok(MysqlInstance {
-            local: is_local(&endpoint, settings.text("pid_file")),
+            local: endpoint.config.address.is_near() && is_here(),
             endpoint,
             version: c.version.clone(),
-            ledger: Ledger::new(settings.flush(), log_bin, member.is_some()),
-            times: CommitTimes::ask(c, log_bin)?,
+            ledger: Arc::new(ledger),
+            times: CommitTimes::ask(c, binlog)?,
             settings: Arc::new(settings),
             member,
         })
@@ -146,59 +143,38 @@ impl MysqlInstance {
     }
 }
 
-/// Whether the server runs on this machine: it is reached by a socket or loopback address, and its process
-/// is here (not behind a tunnel or a container's port).
-fn is_local(endpoint: &Endpoint, pid_file: Option<&str>) -> bool {
-    let is_server = |pid: &str| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+/// Whether a server's process runs on this machine. One that is reached by a socket or loopback address may be elsewhere, behind a tunnel.
+fn is_here() -> bool {
+    let mut processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.any(|process| {
+        let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
         matches!(name.trim(), "mariadbd" | "mysqld")
-    };
-    let of_file = pid_file.and_then(|path| std::fs::read_to_string(path).ok());
-    endpoint.config.address.is_near()
-        && match of_file {
-            Some(pid) => is_server(pid.trim()),
-            // The file cannot be read: any server process counts.
-            None => std::fs::read_dir("/proc")
-                .into_iter()
-                .flatten()
-                .flatten()
-                .any(|entry| entry.file_name().to_str().is_some_and(is_server)),
-        }
+    })
 }
 
 /// Commits of loadline's own sessions in the server's counters, and how the jobs commit. Shared by all sessions of a target.
-#[derive(Debug, Clone)]
-pub(super) struct Ledger(Arc<State>);
-
 #[derive(Debug, Default)]
-struct State {
+pub(super) struct Ledger {
     /// `Handler_commit` of sessions that are not jobs'.
     handler: AtomicU64,
     /// `Com_commit` of the same sessions.
     explicit: AtomicU64,
     /// Whether the jobs send COMMIT, or leave it to autocommit.
     jobs_send_commit: AtomicBool,
-    /// Whether the jobs' transactions change rows.
     jobs_write: AtomicBool,
     /// The current `innodb_flush_log_at_trx_commit`, a global setting: whether commits wait for the log.
-    flush: AtomicU8,
+    pub(super) flush: AtomicU8,
     /// Whether the server writes a binary log, which commits like an engine of its own.
     binlog: bool,
-    /// Whether the server is a node of a Galera cluster.
     galera: bool,
 }
 
 impl Ledger {
-    /// Of a server with these properties ([`State`]).
-    pub(super) fn new(flush: u8, binlog: bool, galera: bool) -> Ledger {
-        Ledger(Arc::new(State { flush: flush.into(), binlog, galera, ..State::default() }))
-    }
-
     /// Adds the commits of `c`. Call it once, at the end of each session that is not a job's. Exact: the
     /// server keeps the same counters per session.
     pub(super) fn book(&self, c: &mut Connection) -> Result<(), TargetError> {
         for (name, value) in c.shown("SESSION STATUS", ["Handler_commit", "Com_commit"])? {
-            let counter = if name == "Handler_commit" { &self.0.handler } else { &self.0.explicit };
+            let counter = if name == "Handler_commit" { &self.handler } else { &self.explicit };
             counter.fetch_add(value.parse().unwrap_or(0), Relaxed);
         }
         Ok(())
@@ -208,16 +184,8 @@ impl Ledger {
     /// COMMIT, as a procedure always does.
     pub(super) fn jobs_run(&self, work: &Work, driver: Driver) {
         let sends = driver == Driver::Database || !work.program.is_single_statement();
-        self.0.jobs_send_commit.store(sends, Relaxed);
-        self.0.jobs_write.store(work.program.writes(), Relaxed);
-    }
-
-    pub(super) fn flush(&self) -> u8 {
-        self.0.flush.load(Relaxed)
-    }
-
-    pub(super) fn set_flush(&self, value: u8) {
-        self.0.flush.store(value, Relaxed);
+        self.jobs_send_commit.store(sends, Relaxed);
+        self.jobs_write.store(work.program.writes(), Relaxed);
     }
 
     /// The server's counter of the jobs' commits, loadline's own share of it, and by how much it grows with each commit.
@@ -225,14 +193,13 @@ impl Ledger {
     /// and what a node of a cluster applies of others. `Com_commit` counts no autocommit. `wsrep_local_commits` counts the changes that
     /// began at the node, of all sessions; loadline itself changes nothing while jobs run (docs/inside.md).
     pub(super) fn commits(&self) -> (&'static str, u64, u64) {
-        let State { handler, explicit, jobs_send_commit, jobs_write, binlog, galera, .. } = &*self.0;
-        let writes = jobs_write.load(Relaxed);
-        if jobs_send_commit.load(Relaxed) {
-            ("Com_commit", explicit.load(Relaxed), 1)
-        } else if *galera && writes {
+        let writes = self.jobs_write.load(Relaxed);
+        if self.jobs_send_commit.load(Relaxed) {
+            ("Com_commit", self.explicit.load(Relaxed), 1)
+        } else if self.galera && writes {
             ("wsrep_local_commits", 0, 1)
         } else {
-            ("Handler_commit", handler.load(Relaxed), 1 + u64::from(*binlog && writes))
+            ("Handler_commit", self.handler.load(Relaxed), 1 + u64::from(self.binlog && writes))
         }
     }
 }

@@ -9,6 +9,7 @@
 use std::sync::MutexGuard;
 use std::time::Duration;
 
+use super::knowledge::KNOWLEDGE;
 use super::server::Mysql;
 use super::temp::TempServer;
 use super::wire::Connection;
@@ -34,19 +35,12 @@ pub(super) fn levels() -> Vec<Level> {
     LEVELS.into_iter().map(level).collect()
 }
 
-/// Has the replicas follow the server, once.
+/// Has the replica follow the server, once.
 pub(super) fn follow(server: &TempServer) -> Result<(), TargetError> {
-    for replica in server.replicas() {
-        let mut c = server.endpoint_of(replica)?.connect()?;
-        // A private server has no TLS, which a replica from MariaDB 11.4 on would require by default.
-        c.run(&format!(
-            "CHANGE MASTER TO MASTER_HOST = '127.0.0.1', MASTER_PORT = {}, MASTER_USER = 'root', MASTER_CONNECT_RETRY = 1, \
-             MASTER_USE_GTID = slave_pos, MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0",
-            replica.way.1
-        ))?;
-        c.run("START SLAVE")?;
-    }
-    Ok(())
+    let Some(replica) = server.replica() else { return Ok(()) };
+    let mut c = server.endpoint_of(replica)?.connect()?;
+    c.run(&KNOWLEDGE.queries.text("follow", &[("port", &replica.way.1.to_string())]))?;
+    c.run("START SLAVE")
 }
 
 /// State of semi-synchronous replication by the server.
@@ -55,7 +49,7 @@ struct Said {
     /// Whether commits wait.
     on: bool,
     /// Replicas that acknowledge.
-    clients: usize,
+    clients: u32,
     /// Commits that did not wait, so far.
     unacknowledged: u64,
     /// File and position at which the binary log ends.
@@ -119,21 +113,21 @@ impl Followed {
 }
 
 impl Mysql {
-    /// The private server, if it has replicas.
+    /// The private server, if it has a replica.
     fn replicated(&self) -> Result<MutexGuard<'_, TempServer>, TargetError> {
         let none = || TargetError::Unsupported("this target was not opened with replicas".into());
-        self.private().filter(|server| !server.replicas().is_empty()).ok_or_else(none)
+        self.private().filter(|server| server.replica().is_some()).ok_or_else(none)
     }
 
-    /// Sessions at the server and at its replicas, which answer `within` this time.
+    /// Sessions at the server and at its replica, which answers `within` this time.
     fn sessions(&self, within: Duration) -> Result<Sessions, TargetError> {
         let server = self.replicated()?;
-        let named = |r: &Server| Ok((r.name.clone(), server.endpoint_of(r)?));
-        let replicas = server.replicas().iter().map(named).collect::<Result<Vec<_>, TargetError>>()?;
+        let named = |replica: &Server| server.endpoint_of(replica).map(|at| (replica.name.clone(), at));
+        let at = server.replica().map(named).transpose()?;
         // One that hangs keeps nobody else waiting.
         drop(server);
-        let replicas = replicas.into_iter().map(|(name, at)| (name, at.connect_within(within).ok())).collect();
-        Ok(Sessions { server: self.first().endpoint.connect()?, replicas })
+        let (name, replica) = at.map(|(name, at)| (name, at.connect_within(within).ok())).unwrap_or_default();
+        Ok(Sessions { server: self.first().endpoint.connect()?, name, replica })
     }
 }
 
@@ -149,21 +143,19 @@ impl Levels for Mysql {
             wait_point.iter().chain([&enabled]).try_for_each(|sql| c.run(sql))
         })?;
         let mut silent = Vec::new();
-        wait_in_force(level, PATIENCE + 20 * delay, &first.endpoint.interrupted, |_| {
+        wait_in_force(level, PATIENCE + 20 * delay, &first.endpoint.request.interrupted, |_| {
             // Each time: one that was killed just now may still seem to run.
             self.replicated()?.revive(&silent)?;
-            let (server, found) = self.sessions(HANGS)?.look()?;
-            silent = found.iter().filter(|(_, followed)| followed.is_none()).map(|(name, _)| name.clone()).collect();
-            let follows = |followed: &Option<Followed>| followed.as_ref().is_some_and(|f| f.receives && f.applies);
-            let attached = point.is_none() || server.clients >= found.len();
-            if server.on == point.is_some() && attached && found.iter().all(|(_, followed)| follows(followed)) {
-                return Ok(None);
-            }
-            let state = |(name, followed): &Answered| {
-                let state = followed.as_ref().map_or("does not answer".to_owned(), |f| f.state(&server));
-                format!("{name}: {state}")
+            let mut sessions = self.sessions(HANGS)?;
+            let (server, followed) = sessions.look()?;
+            silent = if followed.is_none() { vec![sessions.name.clone()] } else { Vec::new() };
+            let waits_as_wanted = server.on == point.is_some() && (point.is_none() || server.clients > 0);
+            let found = match followed {
+                Some(followed) if waits_as_wanted && followed.receives && followed.applies => return Ok(None),
+                Some(followed) => followed.state(&server),
+                None => "does not answer".to_owned(),
             };
-            Ok(Some(found.iter().map(state).collect::<Vec<_>>().join("; ")))
+            Ok(Some(format!("{}: {found}", sessions.name)))
         })
     }
 
@@ -172,12 +164,11 @@ impl Levels for Mysql {
         let mut sessions = self.sessions(AWAY)?;
         let mut unacknowledged = Said::ask(&mut sessions.server)?.unacknowledged;
         ReplicaWatch::new(links, move || {
-            let (server, found) = sessions.look()?;
+            let (server, followed) = sessions.look()?;
             let all_waited = server.unacknowledged == std::mem::replace(&mut unacknowledged, server.unacknowledged);
-            let found = found.into_iter().filter_map(|(name, followed)| Some((name, followed.filter(|f| f.receives)?)));
             let unwaited = if server.on && !all_waited { ", commits did not wait" } else { "" };
-            let replica = |(name, followed): (String, Followed)| Replica {
-                name,
+            let replica = |followed: Followed| Replica {
+                name: sessions.name.clone(),
                 state: format!("{}{unwaited}", followed.state(&server)),
                 synchronous: server.on && server.clients > 0 && all_waited,
                 behind_bytes: followed.behind_bytes(&server),
@@ -185,31 +176,26 @@ impl Levels for Mysql {
                 behind_s: None,
                 acknowledged: None,
             };
-            Ok(found.map(replica).collect())
+            Ok(followed.filter(|followed| followed.receives).map(replica).into_iter().collect())
         })
     }
 }
 
-/// Name of a replica and its answer, if it gave one.
-type Answered = (String, Option<Followed>);
-
 struct Sessions {
     server: Connection,
-    /// Without a session if it was away once.
-    replicas: Vec<(String, Option<Connection>)>,
+    name: String,
+    /// `None` if it was away once.
+    replica: Option<Connection>,
 }
 
 impl Sessions {
-    /// Answers of the server and its replicas now; a replica may not answer.
-    fn look(&mut self) -> Result<(Said, Vec<Answered>), TargetError> {
+    /// Answers of the server and its replica now; the replica may not answer.
+    fn look(&mut self) -> Result<(Said, Option<Followed>), TargetError> {
         let server = Said::ask(&mut self.server)?;
-        let ask = |(name, session): &mut (String, Option<Connection>)| {
-            let followed = session.as_mut().and_then(|c| Followed::ask(c).ok());
-            // One that has ended is not connected, nor is one that hangs: what it answers later would be of this question.
-            session.take_if(|_| followed.is_none());
-            (name.clone(), followed)
-        };
-        Ok((server, self.replicas.iter_mut().map(ask).collect()))
+        let followed = self.replica.as_mut().and_then(|c| Followed::ask(c).ok());
+        // One that has ended is not connected, nor is one that hangs: what it answers later would be of this question.
+        self.replica.take_if(|_| followed.is_none());
+        Ok((server, followed))
     }
 }
 

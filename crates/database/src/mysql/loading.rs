@@ -1,5 +1,7 @@
 //! Loads rows: LOAD DATA LOCAL INFILE with rows generated on the fly, or prepared inserts.
 
+use std::sync::Arc;
+
 use loadline_workload::{ColumnDef, Datum, LogicalType, Table};
 
 use super::instance::Ledger;
@@ -23,12 +25,17 @@ const NOT_ALLOWED: [u16; 4] = [1148, 4166, 3948, 3950];
 
 /// Adds the rows of `batches` by LOAD DATA, or by prepared inserts if the server forbids it.
 pub(super) fn add(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
-    match load_data(c, work, table, batches) {
+    let done = match load_data(c, work, table, batches) {
         Err(TargetError::Server(_)) if NOT_ALLOWED.contains(&c.last_code) => {
             batches.iter().map(|batch| insert(c, work, table, batch)).sum()
         }
         done => done,
+    }?;
+    let sent: u64 = batches.iter().map(Batch::len).sum();
+    if done != sent {
+        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {sent}")));
     }
+    Ok(done)
 }
 
 /// The LOAD DATA statement of a table. Values are raw bytes; a backslash escapes special ones. Documents are said to be text, as MySQL
@@ -50,9 +57,8 @@ fn statement(work: &Work, table: &Table) -> String {
 }
 
 fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) -> Result<u64, TargetError> {
-    let sent: u64 = batches.iter().map(Batch::len).sum();
     let mut waiting = batches.iter().flat_map(|batch| split(batch, work, table));
-    let done = c.load_local(&statement(work, table), FILE, |out| {
+    c.load_local(&statement(work, table), FILE, |out| {
         if let Some(piece) = waiting.next() {
             // `rows` fails only if its callback does.
             let _ = rows(work, table, &piece, |row| -> Result<(), std::convert::Infallible> {
@@ -60,11 +66,7 @@ fn load_data(c: &mut Connection, work: &Work, table: &Table, batches: &[Batch]) 
                 Ok(())
             });
         }
-    })?;
-    if done != sent {
-        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {sent}")));
-    }
-    Ok(done)
+    })
 }
 
 fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Result<u64, TargetError> {
@@ -85,9 +87,6 @@ fn insert(c: &mut Connection, work: &Work, table: &Table, batch: &Batch) -> Resu
     })?;
     // The server limits their number (max_prepared_stmt_count), and a load has many batches.
     c.close_statement(whole)?;
-    if done != batch.len() {
-        return Err(TargetError::Statement(format!("{done} rows were loaded instead of {}", batch.len())));
-    }
     Ok(done)
 }
 
@@ -118,7 +117,7 @@ fn put_row(out: &mut Vec<u8>, row: &[Datum<'_>]) {
 
 pub(super) struct MysqlLoader {
     pub(super) connection: Connection,
-    pub(super) ledger: Ledger,
+    pub(super) ledger: Arc<Ledger>,
 }
 
 impl LoadSession for MysqlLoader {

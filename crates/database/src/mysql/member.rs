@@ -6,9 +6,10 @@
 
 use std::time::{Duration, Instant};
 
+use super::knowledge::KNOWLEDGE;
 use super::settings::MysqlSettings;
 use super::wire::Connection;
-use crate::error::TargetError;
+use crate::error::{TargetError, unless_refused};
 use crate::rules::SettingValues as _;
 
 /// A joining node is waited for this long if loadline started it; a user's must be ready.
@@ -39,11 +40,7 @@ pub(super) struct Member {
 impl Member {
     /// The node of `c`, without its name.
     pub(super) fn ask(c: &mut Connection) -> Result<Member, TargetError> {
-        const STATUS: [&str; 8] = [
-            "wsrep_local_state", "wsrep_local_state_comment", "wsrep_cluster_status", "wsrep_ready",
-            "wsrep_gcomm_uuid", "wsrep_cluster_state_uuid", "wsrep_cluster_size", "wsrep_last_committed",
-        ];
-        let found = c.shown("GLOBAL STATUS", STATUS)?;
+        let found = c.shown("GLOBAL STATUS", &KNOWLEDGE.member_status)?;
         let of = |name: &str| found.get(name).map_or("", String::as_str);
         let (comment, status) = (of("wsrep_local_state_comment"), of("wsrep_cluster_status"));
         Ok(Member {
@@ -99,47 +96,14 @@ impl Member {
 /// Refuses the server of `c` at `place`, with these settings, if it is in a replication group, or may be.
 pub(super) fn refuse_group(c: &mut Connection, settings: &MysqlSettings, place: &str) -> Result<(), TargetError> {
     // Needs no privilege, unlike the table.
-    let Some(group) = settings.text("group_replication_group_name") else { return Ok(()) };
-    let states = c.query("SELECT MEMBER_STATE FROM performance_schema.replication_group_members");
-    let states = match states {
-        Ok(rows) => Some(rows.into_iter().flatten().flatten().collect()),
-        Err(TargetError::Server(_)) => None,
-        Err(e) => return Err(e),
+    let Some(group) = settings.text("group_replication_group_name").filter(|name| !name.is_empty()) else {
+        return Ok(());
     };
-    check_group(place, group, states)
-}
-
-/// As [`refuse_group`], by the group's name and the states of its members; `None` if the user may not read them.
-fn check_group(place: &str, group: &str, states: Option<Vec<String>>) -> Result<(), TargetError> {
-    // Group replication that is configured and not started has one member, which is OFFLINE. A table without members says nothing:
-    // performance_schema is off.
-    let runs = states.is_none_or(|states| states.is_empty() || states.iter().any(|state| state != "OFFLINE"));
-    if group.is_empty() || !runs {
+    if unless_refused(c.number(&KNOWLEDGE.queries.text("group-rests", &[])))? == Some(1.0) {
         return Ok(());
     }
     Err(TargetError::Refused(format!(
         "{place} is a member of the MySQL replication group {group}, and loadline measures no replication groups: stop group \
          replication there (STOP GROUP_REPLICATION), or name a server that is in no group"
     )))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_member_that_runs_or_may_run_is_refused() {
-        let of = |group: &str, states: Option<&[&str]>| {
-            check_group("h:3306", group, states.map(|all| all.iter().map(|s| (*s).to_owned()).collect()))
-        };
-        let refused = of("5e1f-a", Some(&["ONLINE", "RECOVERING"])).map_err(|e| e.to_string());
-        let text = refused.expect_err("a member");
-        assert!(text.contains("h:3306") && text.contains("group 5e1f-a") && text.contains("STOP GROUP_REPLICATION"));
-        for states in [Some(&["ONLINE"][..]), Some(&["ERROR"]), Some(&[]), None] {
-            assert!(matches!(of("5e1f-a", states), Err(TargetError::Refused(_))), "{states:?}");
-        }
-        for (group, states) in [("", None), ("5e1f-a", Some(&["OFFLINE"][..]))] {
-            assert_eq!(of(group, states), Ok(()), "{group} {states:?}");
-        }
-    }
 }

@@ -34,11 +34,10 @@ use knowledge::KNOWLEDGE;
 use server::Mysql;
 use temp::TempServer;
 
-use crate::env::process_env;
 use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::render::{self, Rendered};
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, process_env};
 use crate::target::Target;
 use crate::temp::PrivateKind;
 use crate::temp::settings::{Knowledge, Product};
@@ -57,7 +56,7 @@ impl TargetKind for Kind {
     }
 
     fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
-        Ok(Box::new(Mysql::open(&request.url, request, None)?))
+        Ok(Box::new(Mysql::open(request, None)?))
     }
 
     fn render(&self, work: &Work) -> Vec<Rendered> {
@@ -77,8 +76,7 @@ const fn private(product: fn(&Knowledge) -> &Product) -> PrivateKind {
 fn open_private(product: &'static Product, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError> {
     let server = TempServer::open(product, request, |_, _| Ok(()))?;
     levels::follow(&server)?;
-    let (url, request) = server.address(request);
-    Ok(Box::new(Mysql::open(&url, &request, Some(Arc::new(Mutex::new(server))))?))
+    Ok(Box::new(Mysql::open(request, Some(Arc::new(Mutex::new(server))))?))
 }
 
 /// The SQL of a workload for people to read, on servers of this `kind`.

@@ -1,6 +1,7 @@
 //! Reads the servers' counters.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
 use loadline_model::snapshot::{WaitSample, counter};
 use loadline_model::{Column, Snapshot, column};
@@ -20,26 +21,16 @@ use crate::role::{Observation, Observer, Scope, SessionTasks};
 /// Number of sessions that performance_schema had no memory for: its sums lack their waits.
 const LOST_SESSIONS: &str = "Performance_schema_thread_instances_lost";
 const COMMANDS: &[&str] = &["mariadbd", "mysqld"];
-/// Prefix of the metrics' names in a snapshot.
-const METRIC: &str = "INNODB_METRICS.";
 
-/// Why the syncs of the log are not counted while commits do not wait.
-const UNCOUNTED_SYNCS: &str = "the server has no counter of log syncs (MariaDB 10.8 removed \
-     Innodb_os_log_fsyncs); log writes equal syncs only while innodb_flush_log_at_trx_commit = 1, when each write is synced";
-
-/// Why the syncs of a log that is opened with O_SYNC are not counted.
-const SYNCED_BY_WRITES: &str =
-    "innodb_flush_method = O_DSYNC: each log write is also a sync, and the server does not count these syncs";
-
-/// The counter of log syncs, or why there is none. MariaDB 10.8 removed `Innodb_os_log_fsyncs` and
+/// The counter of log syncs, or the note that says why there is none. MariaDB 10.8 removed `Innodb_os_log_fsyncs` and
 /// performance_schema's `wait/io/file/innodb/innodb_log_file`. While commits wait, each log write is synced
 /// (strace on 10.11, 8 sessions: 4867 writes and 4882 fdatasync calls on the log).
 fn sync_counter(version: &Version, flush: u8, writes_sync: bool) -> Result<&'static str, &'static str> {
     match (version.is_mariadb() && version.release.is_from(&[10, 8]), flush) {
-        (false, _) if writes_sync => Err(SYNCED_BY_WRITES),
+        (false, _) if writes_sync => Err("syncs-by-writes"),
         (false, _) => Ok("Innodb_os_log_fsyncs"),
         (true, 1 | 3) => Ok("Innodb_log_writes"),
-        (true, _) => Err(UNCOUNTED_SYNCS),
+        (true, _) => Err("uncounted-syncs"),
     }
 }
 
@@ -47,7 +38,6 @@ fn sync_counter(version: &Version, flush: u8, writes_sync: bool) -> Result<&'sta
 struct ObserverSession {
     connection: Connection,
     instance: MysqlInstance,
-    /// Whose waits are sampled.
     scope: Scope,
     /// CPU time of others' sessions, if the server runs on this machine.
     others: Option<OtherSessions>,
@@ -87,7 +77,7 @@ impl ObserverSession {
             counters.insert(name, ns);
         }
         if let Some(sql) = self.metrics {
-            counters.extend(numbers(c.pairs(sql)?, METRIC));
+            counters.extend(numbers(c.pairs(sql)?, "INNODB_METRICS."));
         }
         if let Some(sql) = self.log_files {
             counters.extend(numbers(c.pairs(sql)?, ""));
@@ -98,7 +88,11 @@ impl ObserverSession {
         if let Some(all) = counters.get(commits).copied() {
             counters.insert(counter::COMMITS.to_owned(), (all - own as f64) / times as f64);
         }
-        let name = sync_counter(&c.version, self.instance.ledger.flush(), self.instance.settings.log_writes_sync());
+        let name = sync_counter(
+            &c.version,
+            self.instance.ledger.flush.load(Relaxed),
+            self.instance.settings.log_writes_sync(),
+        );
         let syncs = name.ok().and_then(|name| counters.get(name).copied());
         counters.extend(syncs.map(|syncs| (counter::REDO_SYNCS.to_owned(), syncs)));
         Ok(counters)
@@ -122,22 +116,22 @@ pub(super) fn metrics(c: &mut Connection) -> Result<Option<&'static str>, Target
 impl Observation for Mysql {
     fn observer_of(&self, scope: Scope) -> Result<Box<dyn Observer>, TargetError> {
         let open = |instance| ObserverSession::open(instance, scope);
-        let sessions = self.instances().iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(Box::new(MysqlObserver { sessions, cluster: self.is_cluster() }))
+        let sessions = self.nodes.instances.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        Ok(Box::new(MysqlObserver(sessions)))
     }
 
     fn job_sessions(&self) -> Vec<Vec<u32>> {
-        self.instances().iter().map(|instance| instance.endpoint.sessions.of_jobs()).collect()
+        self.nodes.instances.iter().map(|instance| instance.endpoint.sessions.of_jobs()).collect()
     }
 
     fn adopt_jobs(&self, sessions: &[Vec<u32>]) {
-        for (instance, ids) in self.instances().iter().zip(sessions) {
+        for (instance, ids) in self.nodes.instances.iter().zip(sessions) {
             ids.iter().for_each(|id| instance.endpoint.sessions.add(*id, true));
         }
     }
 
     fn end_jobs(&self, _: std::ops::Range<u32>, sessions: &[Vec<u32>]) -> Result<Option<u32>, TargetError> {
-        let of_each = self.instances().iter().zip(sessions);
+        let of_each = self.nodes.instances.iter().zip(sessions);
         let ended = of_each.map(|(instance, ids)| instance.admin(|c| own_sessions::end(c, ids)));
         let ended = ended.collect::<Result<Vec<_>, _>>()?;
         Ok(if ended.is_empty() { None } else { ended.into_iter().sum() })
@@ -150,13 +144,14 @@ impl Observation for Mysql {
             let why = format!("{product} writes its redo log files in a circle: there is no next one");
             absent.extend(column::SWITCHES.map(|id| (id, why.clone())));
         }
-        let uncounted =
-            |i: &MysqlInstance| sync_counter(&i.version, i.ledger.flush(), i.settings.log_writes_sync()).err();
-        if let Some(why) = self.instances().iter().find_map(uncounted) {
-            absent.push((column::REDO_SYNC_WRITES_PER_S, why.to_owned()));
-            absent.push((column::COMMITS_PER_REDO_SYNC, why.to_owned()));
+        let uncounted = |i: &MysqlInstance| {
+            sync_counter(&i.version, i.ledger.flush.load(Relaxed), i.settings.log_writes_sync()).err()
+        };
+        if let Some(why) = self.nodes.instances.iter().find_map(uncounted) {
+            let columns = [column::REDO_SYNC_WRITES_PER_S, column::COMMITS_PER_REDO_SYNC];
+            absent.extend(columns.map(|column| (column, KNOWLEDGE.notes.text(why, &[]))));
         }
-        if !self.instances().iter().all(|i| i.local) {
+        if !self.nodes.instances.iter().all(|i| i.local) {
             let cloud = self.first().settings.cloud();
             let why = why_absent(cloud, |cloud| &cloud.cpu, "and MariaDB and MySQL do not show its /proc/stat");
             absent.extend(column::CPU_SHARES.map(|id| (id, why.clone())));
@@ -170,30 +165,23 @@ impl Observation for Mysql {
 ///
 /// Each node of a cluster writes what all nodes change: rows and redo of the sum are those of the mean node, so that redo per
 /// transaction is that of one copy, and redo syncs can be compared with commits.
-struct MysqlObserver {
-    sessions: Vec<ObserverSession>,
-    /// Whether the servers are one cluster.
-    cluster: bool,
-}
+struct MysqlObserver(Vec<ObserverSession>);
 
 impl Observer for MysqlObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
         let before = loadline_storage::now_ns();
-        let all = self.sessions.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
-        let servers = all.len() as f64;
+        let all = self.0.iter_mut().map(ObserverSession::read).collect::<Result<Vec<_>, _>>()?;
         let mut snapshot = Snapshot { counters: sum(&all), ..Snapshot::default() };
         if all.len() > 1 {
-            snapshot.nodes = all;
-        }
-        for name in KNOWLEDGE.of_mean_node.iter().filter(|_| self.cluster) {
-            if let Some(value) = snapshot.counters.get_mut(name) {
-                *value /= servers;
+            for name in &KNOWLEDGE.of_mean_node {
+                snapshot.counters.entry(name.clone()).and_modify(|value| *value /= all.len() as f64);
             }
+            snapshot.nodes = all;
         }
         // The counters are of a moment within the query.
         snapshot.at_ns = before + loadline_storage::now_ns().saturating_sub(before) / 2;
         // The readings of several servers have no common time.
-        if let [ObserverSession { others: Some(others), .. }] = &self.sessions[..] {
+        if let [ObserverSession { others: Some(others), .. }] = &self.0[..] {
             others.fill(&mut snapshot.counters);
         }
         Ok(snapshot)
@@ -201,7 +189,7 @@ impl Observer for MysqlObserver {
 
     fn sample_waits(&mut self) -> Result<Option<WaitSample>, TargetError> {
         let mut sample = WaitSample { others: Some(0), ..WaitSample::default() };
-        for session in &mut self.sessions {
+        for session in &mut self.0 {
             let ObserverSession { connection, instance, scope, others, metrics, rows, .. } = session;
             let (sessions, sees_all) = (&instance.endpoint.sessions, metrics.is_some());
             let seen = (sees_all, instance.member.is_some());
@@ -217,7 +205,7 @@ impl Observer for MysqlObserver {
 
     fn session_tasks(&mut self) -> SessionTasks {
         let mut ids = Vec::new();
-        for ObserverSession { instance, connection, .. } in &mut self.sessions {
+        for ObserverSession { instance, connection, .. } in &mut self.0 {
             // Without an answer fewer than all are known: then none is used.
             ids.extend(instance.endpoint.sessions.job_threads(connection).unwrap_or_default());
         }

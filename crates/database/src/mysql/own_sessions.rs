@@ -71,25 +71,16 @@ fn has_own(listed: &[Listed], c: &Connection) -> bool {
     listed.iter().any(|session| session.id == c.session)
 }
 
-/// Sessions of MySQL itself that it counts as running, though the event scheduler rests; 0 for a user who does not see them.
-pub(super) fn at_work_for_the_server(c: &mut Connection) -> Result<usize, TargetError> {
-    if c.version.is_mariadb() {
-        return Ok(0);
-    }
-    let at_work =
-        |s: &&Listed| s.is_servers() && (s.user != "system user" || !["Daemon", "Sleep"].contains(&&*s.command));
-    Ok(list(c)?.iter().filter(at_work).count())
+/// As [`has_own`], asked now.
+pub(super) fn is_listed(c: &mut Connection) -> Result<bool, TargetError> {
+    Ok(has_own(&list(c)?, c))
 }
 
 /// The server's ids of loadline's sessions, whether each is a job's, and that job's number, if known.
 type Ids = BTreeMap<u32, (bool, Option<u32>)>;
 
-/// Event of a session that waits for a lock of a row, which no state of the process list tells; how many do so, and which: to make that
-/// list, InnoDB holds the latch of all locks.
+/// Event of a session that waits for a lock of a row, which no state of the process list tells.
 const ROW_LOCK: &str = "Lock:row";
-const ROW_LOCK_WAITS: &str = "SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'";
-const ROW_LOCK_WAITERS: &str =
-    "SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'";
 
 /// InnoDB returns its last list to whoever asks within 100 ms after another one, ns (MariaDB 10.11: as long as somebody asked every
 /// 60 ms, it never changed).
@@ -107,7 +98,6 @@ impl OwnSessions {
         self.ids().insert(session, (of_job, None));
     }
 
-    /// Says that `session` is that of job number `job`.
     pub(super) fn is_of_job(&self, session: u32, job: u32) {
         self.ids().entry(session).and_modify(|(_, number)| *number = Some(job));
     }
@@ -140,32 +130,9 @@ impl OwnSessions {
         Ok(known || scope == Scope::Jobs)
     }
 
-    /// Command, state and number of all sessions but loadline's own, the most frequent first; `None` if not all can be seen.
-    pub(super) fn others(&self, c: &mut Connection, sees_all: bool) -> Result<Option<Vec<Row>>, TargetError> {
-        let listed = list(c)?;
-        if !sees_all || !has_own(&listed, c) {
-            return Ok(None);
-        }
-        let (own, mut counts) = (self.ids(), BTreeMap::<(String, String), u32>::new());
-        for session in listed.into_iter().filter(|session| !own.contains_key(&session.id)) {
-            *counts.entry((session.command, session.state)).or_default() += 1;
-        }
-        let mut counts: Vec<_> = counts.into_iter().collect();
-        counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-        let row = |((command, state), n): ((String, String), u32)| [command, state, n.to_string()].map(Some).to_vec();
-        Ok(Some(counts.into_iter().map(row).collect()))
-    }
-
-    /// Condition under which a row of the process list is a client's session and not loadline's.
-    pub(super) fn are_others(&self) -> String {
-        let ids: Vec<String> = self.ids().keys().chain([&0]).map(u32::to_string).collect();
-        let quoted = |names: &[String]| format!("'{}'", names.join("', '"));
-        format!(
-            "ID NOT IN ({}) AND COMMAND NOT IN ({}) AND USER NOT IN ({})",
-            ids.join(", "),
-            quoted(&KNOWLEDGE.process_list.no_client),
-            quoted(&KNOWLEDGE.process_list.no_user)
-        )
+    /// The server's ids of all of them, for a query.
+    pub(super) fn listed(&self) -> String {
+        self.ids().keys().chain([&0]).map(u32::to_string).collect::<Vec<_>>().join(", ")
     }
 
     /// The threads of the jobs' sessions, as [`all_threads`].
@@ -195,8 +162,9 @@ impl RowWaits {
     fn mark(&mut self, c: &mut Connection, listed: &mut [Listed]) -> Result<bool, TargetError> {
         let is_new = loadline_storage::now_ns().saturating_sub(self.asked_ns) > LIST_STAYS_NS;
         if is_new {
-            let some = c.pairs(ROW_LOCK_WAITS)?.iter().any(|(_, waits)| waits != "0");
-            let waiters = if some { c.query(ROW_LOCK_WAITERS)? } else { Vec::new() };
+            let some = c.pairs(&KNOWLEDGE.queries.text("row-lock-waits", &[]))?.iter().any(|(_, waits)| waits != "0");
+            let waiters = KNOWLEDGE.queries.text("row-lock-waiters", &[]);
+            let waiters = if some { c.query(&waiters)? } else { Vec::new() };
             self.waiters = waiters.into_iter().flatten().flatten().filter_map(|id| id.parse().ok()).collect();
             self.asked_ns = loadline_storage::now_ns();
         }

@@ -14,9 +14,6 @@ use crate::error::TargetError;
 pub(super) const MARIADB_STAGES: &[&str] = &["stage/sql/Commit", "stage/sql/Waiting for prior transaction to commit"];
 pub(super) const MYSQL_STAGES: &[&str] = &["stage/sql/waiting for handler commit"];
 
-/// Prefix of the stages' times in a snapshot, ns.
-pub(super) const STAGE_TIME: &str = "performance_schema.";
-
 /// Whether performance_schema times commits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommitTimes {
@@ -36,20 +33,15 @@ impl CommitTimes {
         }
         let stages = if c.version.is_mariadb() { MARIADB_STAGES } else { MYSQL_STAGES };
         if c.number("SELECT @@GLOBAL.performance_schema")? != Some(1.0) {
-            return Ok(CommitTimes::Absent(format!(
-                "performance_schema is off, and nothing else in {} times commits: start the server with performance_schema = ON and \
-                 performance_schema_instrument = '{}=ON'",
-                c.version.product(),
-                stages.first().unwrap_or(&"")
-            )));
+            let parts = [("product", c.version.product()), ("stage", stages.first().copied().unwrap_or_default())];
+            return Ok(CommitTimes::Absent(KNOWLEDGE.notes.text("untimed", &parts)));
         }
         let mut missing = missing(c, stages, &["global_instrumentation", "thread_instrumentation"])?;
         if missing.is_none() {
             // The table of the figures may need another grant.
             let monitored = c.value(&KNOWLEDGE.queries.text("monitored", &[]));
-            let not = "performance_schema does not monitor this user's sessions: check setup_actors and \
-                       performance_schema_max_thread_instances";
-            missing = or_grant(monitored.map(|is| (is.as_deref() != Some("YES")).then(|| not.to_owned())))?;
+            let not = || KNOWLEDGE.notes.text("unmonitored", &[]);
+            missing = or_grant(monitored.map(|is| (is.as_deref() != Some("YES")).then(not)))?;
         }
         Ok(missing.map_or(CommitTimes::Timed(stages), CommitTimes::Absent))
     }
@@ -59,7 +51,10 @@ impl CommitTimes {
         let CommitTimes::Timed(stages) = self else { return Ok(BTreeMap::new()) };
         let names = stages.join("', '");
         let rows = c.pairs(&KNOWLEDGE.queries.text("stages", &[("names", &names)]))?;
-        Ok(rows.into_iter().filter_map(|(name, ns)| Some((format!("{STAGE_TIME}{name}"), ns.parse().ok()?))).collect())
+        Ok(rows
+            .into_iter()
+            .filter_map(|(name, ns)| Some((format!("performance_schema.{name}"), ns.parse().ok()?)))
+            .collect())
     }
 }
 
@@ -73,23 +68,12 @@ pub(super) fn missing(
     let Some(first) = instruments.first() else { return Ok(None) };
     let on = c.number(&KNOWLEDGE.queries.text("instruments", &[("name", first)]));
     if on == Ok(Some(0.0)) {
-        return Ok(Some(format!(
-            "performance_schema has no instrument '{first}' that is on and timed: UPDATE performance_schema.setup_instruments SET \
-             ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE '{}', or start the server with performance_schema_instrument = \
-             '{first}=ON'",
-            instruments.join("' OR NAME LIKE '")
-        )));
+        let all = instruments.join("' OR NAME LIKE '");
+        return Ok(Some(KNOWLEDGE.notes.text("instrument-off", &[("first", first), ("all", &all)])));
     }
     let names = consumers.iter().map(AsRef::as_ref).collect::<Vec<_>>().join("', '");
     let off = on.and_then(|_| c.value(&KNOWLEDGE.queries.text("consumer-off", &[("names", &names)])));
-    or_grant(off.map(|off| {
-        off.map(|consumer| {
-            format!(
-                "performance_schema's consumer '{consumer}' is off: UPDATE performance_schema.setup_consumers SET ENABLED = \
-                 'YES' WHERE NAME = '{consumer}'"
-            )
-        })
-    }))
+    or_grant(off.map(|off| off.map(|name| KNOWLEDGE.notes.text("consumer-off", &[("consumer", &name)]))))
 }
 
 /// Why the user may not read what was `asked`, and what to do, if so.

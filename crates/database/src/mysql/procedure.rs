@@ -4,7 +4,7 @@
 //! moves the text to a temporary table in memory, because each append copies the whole text. A session has one CALL per slice, whose
 //! times are converted between the two clocks.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use loadline_workload::{Commit, JobStart, Kernel, Pool};
 
@@ -19,32 +19,16 @@ use crate::procedure::{self, Body, arguments};
 use crate::role::{Attempts, Canceller, DatabaseDriver, DatabaseSession, Slice, median_of_three};
 use crate::server_clock::{Moments, ServerClock};
 use crate::work::Work;
+use crate::workload_tables::LoadsTables as _;
 
-/// The server's clock in µs since 1970: unlike NOW(), SYSDATE() is read when it is called. The
-/// session's time zone is UTC.
-const CLOCK: &str = "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)";
-
-/// Session variable in which the procedure returns the next sequence number.
-const NEXT: &str = "@loadline_next";
-
-/// Session variables in which the procedure of a cluster returns how many attempts lost against other transactions, and how many
-/// of them at their COMMIT.
-const LOST: [&str; 2] = ["@loadline_conflicts", "@loadline_failed_commits"];
-
-/// A longer text of moments moves to the table, bytes.
-const CHUNK: usize = 3000;
-const LONGEST: usize = CHUNK + 100;
-
-/// The session's table of moments, and the procedure that measures the loop itself.
-const MOMENTS: &str = "`loadline`.`moments`";
+/// The procedure that measures the loop itself.
 const OVERHEAD: &str = "`loadline`.`overhead_run`";
 
-/// The statement that creates the session's table of moments.
-fn create_moments() -> String {
-    format!(
-        "CREATE TEMPORARY TABLE {MOMENTS} (k BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, t VARBINARY({LONGEST}) NOT NULL) \
-         ENGINE = MEMORY"
-    )
+/// Made once: what it takes before it is sent counts as a way to the server.
+static READ_CLOCK: LazyLock<String> = LazyLock::new(|| text("read-clock"));
+
+fn text(name: &str) -> String {
+    KNOWLEDGE.routines.text(name, &[])
 }
 
 fn name(work: &Work) -> String {
@@ -67,14 +51,14 @@ pub(super) fn create(work: &Work, in_cluster: bool) -> String {
         Commit::Nowait => " -- innodb_flush_log_at_trx_commit is not 1",
     };
     // Errors are those of `Connection::error`. A call that never ends is cancelled at the end of the test.
-    let again = |part: &str| if in_cluster { KNOWLEDGE.routines.text(part, &[]) } else { String::new() };
+    let again = |part: &str| if in_cluster { text(part) } else { String::new() };
     let parameters =
         "p_first_key BIGINT, p_new_key BIGINT, p_draw BIGINT, p_pool LONGBLOB, p_until BIGINT, p_next BIGINT";
     let declare =
         format!("{declarations}{loops}  DECLARE l_seq BIGINT DEFAULT p_next - 1;\n{}", again("again-declare"));
     let body = format!("{}    START TRANSACTION;\n{body}", again("again-begin"));
     let commit = format!("    COMMIT;{wait}\n{}", again("again-end"));
-    let finish = format!("  SET {NEXT} = l_seq + 1;\n{}", again("again-finish"));
+    let finish = format!("{}{}", text("set-next"), again("again-finish"));
     routine(&name(work), parameters, &declare, ["", &body, &commit, "l_end >= p_until", &finish])
 }
 
@@ -91,11 +75,9 @@ fn routine(
     declare: &str,
     [count, body, commit, leave_when, finish]: [&str; 5],
 ) -> String {
-    let (chunk, longest) = (CHUNK.to_string(), LONGEST.to_string());
-    let text = [("clock", CLOCK), ("mark", MARK), ("moments", MOMENTS), ("chunk", &chunk), ("longest", &longest)];
-    let own = [("name", name), ("parameters", parameters), ("declare", declare), ("count", count)];
+    let own = [("name", name), ("mark", MARK), ("parameters", parameters), ("declare", declare), ("count", count)];
     let end = [("commit", commit), ("leave-when", leave_when), ("finish", finish), ("body", body)];
-    KNOWLEDGE.routines.text("run", &[&text[..], &own, &end].concat())
+    KNOWLEDGE.routines.text("run", &[&own[..], &end].concat())
 }
 
 /// The recursive procedure that the program calls, if it does: its name and its CREATE statement.
@@ -127,18 +109,16 @@ struct MysqlDatabaseSession {
 
 impl DatabaseDriver for Mysql {
     fn install(&self, work: &Work) -> Result<(), TargetError> {
-        self.at_first(|c| install(c, work, self.first().member.is_some()))
+        self.in_step(|| self.first().admin(|c| install(c, work, self.first().member.is_some())))
     }
 
     fn database_session(&self, work: &Work, job: u32) -> Result<Box<dyn DatabaseSession>, TargetError> {
-        let endpoint = self.endpoint_of(work, job)?;
-        let mut connection = endpoint.connect()?;
-        endpoint.is_of_job(&connection, job);
+        let mut connection = self.job_session(work, job)?;
         // Holds the moments of a second on the fastest server.
         connection.run("SET SESSION max_heap_table_size = 67108864")?;
         // The default allows no procedure to call itself.
         connection.run("SET SESSION max_sp_recursion_depth = 255")?;
-        connection.run(&create_moments())?;
+        connection.run(&text("create-moments"))?;
         let call = connection.prepare(&call(work))?;
         let clock = ServerClock::measure(&mut || read_clock(&mut connection), 8)?;
         connection.wait_with(None)?;
@@ -151,7 +131,7 @@ impl DatabaseDriver for Mysql {
         self.first().admin(|c| {
             c.run(&format!("DROP PROCEDURE IF EXISTS {OVERHEAD}"))?;
             c.run(&create_overhead())?;
-            c.run(&create_moments())?;
+            c.run(&text("create-moments"))?;
             let median = median_of_three(|| {
                 let begin = loadline_storage::now_ns();
                 c.run(&format!("CALL {OVERHEAD}({ITERATIONS})"))?;
@@ -170,13 +150,13 @@ impl DatabaseSession for MysqlDatabaseSession {
         let until_us = self.clock.server_us(until_ns);
         let args = arguments(&self.start, &self.pool, until_us, self.next);
         c.execute(&mut self.call, &args)?;
-        let returned = c.query(&format!("SELECT {NEXT}, {}", LOST.join(", ")))?;
+        let returned = c.query(&text("returned"))?;
         let mut numbers = returned.iter().flatten().map(|v| v.as_ref()?.parse::<i64>().ok());
         let mut number = || numbers.next().flatten();
         let (next, conflicts, failed_commits) = (number(), number(), number());
         self.next = next.ok_or_else(|| TargetError::Statement("the procedure returned no sequence number".into()))?;
-        let rows = c.query(&format!("SELECT t FROM {MOMENTS} ORDER BY k"))?;
-        c.run(&format!("DELETE FROM {MOMENTS}"))?;
+        let rows = c.query(&text("read-moments"))?;
+        c.run(&text("clear-moments"))?;
         let moments = rows.iter().flatten().flatten().map(|t| parse(t)).collect::<Option<Vec<_>>>();
         let moments = moments.map(|m| m.concat()).filter(|m| !m.is_empty());
         let moments = moments.ok_or_else(|| {
@@ -205,7 +185,7 @@ fn parse(text: &str) -> Option<Vec<Moments>> {
 
 /// The server's time, µs since 1970.
 fn read_clock(c: &mut Connection) -> Result<Option<i64>, TargetError> {
-    Ok(c.value(&format!("SELECT {CLOCK}"))?.and_then(|v| v.parse().ok()))
+    Ok(c.value(&READ_CLOCK)?.and_then(|v| v.parse().ok()))
 }
 
 #[cfg(test)]

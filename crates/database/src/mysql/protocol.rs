@@ -23,7 +23,6 @@ pub(super) const MORE_RESULTS: u16 = 0x0008;
 /// utf8mb4_general_ci: texts of statements. Payloads are bound as binary strings.
 const CHARSET: u8 = 45;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Greeting {
     pub(super) version: String,
     pub(super) session: u32,
@@ -72,7 +71,6 @@ pub(super) fn login(capabilities: u32, user: &str, answer: &[u8], database: Opti
     [&ssl_request(capabilities), user.as_bytes(), &[0], &answer, &database, plugin.as_bytes(), &[0]].concat()
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ServerError {
     pub(super) code: u16,
     pub(super) message: String,
@@ -249,7 +247,6 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// A number of so many bytes.
     #[inline]
     pub(super) fn number(&mut self, bytes: usize) -> Option<u64> {
         Some(self.take(bytes)?.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))

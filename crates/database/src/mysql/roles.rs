@@ -1,5 +1,6 @@
 //! The target itself, its administration and small roles; the others are implemented beside what they need.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use loadline_model::Driver;
@@ -48,7 +49,7 @@ impl Target for Mysql {
             version: first.version.text.clone(),
             url: self.url.clone(),
             nodes: self.facts.nodes,
-            local: self.instances().iter().all(|i| i.local),
+            local: self.nodes.instances.iter().all(|i| i.local),
             host: settings.text("hostname").map(str::to_owned),
             log_dir: Some(settings.log_dir().display().to_string()),
             data_dir: settings.text("datadir").map(str::to_owned),
@@ -64,8 +65,8 @@ impl Target for Mysql {
             tables: Some(self),
             settings: self.server.is_some().then_some(self as _),
             ways: Some(self),
-            nodes: (self.instances().len() > 1).then_some(self as _),
-            levels: self.private().is_some_and(|s| !s.replicas().is_empty()).then_some(self as _),
+            nodes: (self.nodes.instances.len() > 1).then_some(self as _),
+            levels: self.private().is_some_and(|s| s.replica().is_some()).then_some(self as _),
             ..Abilities::default()
         }
     }
@@ -113,7 +114,7 @@ impl LoadsTables for Mysql {
 
     fn lock_tables(&self) -> Result<RunLock, TargetError> {
         let mut held = Vec::new();
-        for instance in self.instances() {
+        for instance in &self.nodes.instances {
             let mut c = instance.endpoint.connect()?;
             schema::lock(&mut c)?;
             instance.ledger.book(&mut c)?;
@@ -139,27 +140,31 @@ impl LoadsTables for Mysql {
     fn remove(&self, kept: &dyn Fn() -> Result<Kept, TargetError>) -> Result<Vec<String>, TargetError> {
         let _lock = self.lock_tables()?;
         let kept = kept()?;
-        self.at_first(|c| schema::clean(c, &kept))
+        self.in_step(|| self.first().admin(|c| schema::clean(c, &kept)))
     }
 
     /// Prepares the servers for jobs of `work` by `driver`: their commits are counted, and wait for the log or not. That is a setting of
     /// the server, which is set on a private one, and left as it is on a user's.
     fn expect_jobs(&self, work: &Work, driver: Driver) -> Result<(), TargetError> {
-        for instance in self.instances() {
+        for instance in &self.nodes.instances {
             instance.ledger.jobs_run(work, driver);
             let given = instance.settings.flush();
             let waits = matches!(given, 1 | 3);
             let wanted = if work.program.commit == Commit::Nowait && waits { NOWAIT } else { given };
-            if self.server.is_some() && wanted != instance.ledger.flush() {
+            if self.server.is_some() && wanted != instance.ledger.flush.load(Relaxed) {
                 instance.admin(|c| c.run(&format!("SET GLOBAL innodb_flush_log_at_trx_commit = {wanted}")))?;
-                instance.ledger.set_flush(wanted);
+                instance.ledger.flush.store(wanted, Relaxed);
             }
         }
         Ok(())
     }
 
+    /// In a cluster `f` reads what other nodes had committed before, and all nodes have applied what it wrote.
     fn in_step<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
-        self.caught_up(f)
+        self.catch_up()?;
+        let done = f()?;
+        self.catch_up()?;
+        Ok(done)
     }
 }
 
@@ -182,9 +187,8 @@ impl Settings for Mysql {
             return Err(TargetError::Unsupported("loadline does not change a user's server".into()));
         };
         server.restart(&request.settings)?;
-        let (url, request) = server.address(request);
         drop(server);
-        Ok((Box::new(Mysql::open(&url, &request, Some(Arc::clone(shared)))?), true))
+        Ok((Box::new(Mysql::open(request, Some(Arc::clone(shared)))?), true))
     }
 
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError> {

@@ -10,10 +10,9 @@ use super::member::Member;
 use super::settings::MysqlSettings;
 use super::temp::TempServer;
 use super::wire::Connection;
-use crate::env::of_target;
 use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, of_target};
 use crate::rules::SettingValues as _;
 use crate::target::{Nodes, RemainingNodes};
 use crate::work::Work;
@@ -39,14 +38,14 @@ pub(super) struct Mysql {
 }
 
 impl Mysql {
-    pub(super) fn open(
-        url: &str,
-        request: &OpenRequest,
-        server: Option<Arc<Mutex<TempServer>>>,
-    ) -> Result<Mysql, TargetError> {
+    /// The private `server`, or the servers of `request`.
+    pub(super) fn open(request: &OpenRequest, server: Option<Arc<Mutex<TempServer>>>) -> Result<Mysql, TargetError> {
         let env = of_target(server.is_some());
-        let nodes = std::iter::once(url).chain(request.nodes.iter().map(String::as_str));
-        let endpoints = nodes.map(|node| Endpoint::new(node, request, env)).collect::<Result<Vec<_>, _>>()?;
+        let urls = match &server {
+            Some(server) => server.lock().unwrap_or_else(PoisonError::into_inner).urls(),
+            None => [&request.url].into_iter().chain(&request.nodes).cloned().collect(),
+        };
+        let endpoints = urls.iter().map(|url| Endpoint::new(url, request, env)).collect::<Result<Vec<_>, _>>()?;
         let nodes = instance::identify(endpoints, server.is_some())?;
         let facts = Facts {
             nodes: nodes.endpoints.len() as u32,
@@ -71,7 +70,7 @@ impl Mysql {
             empty_query: "SELECT 1",
             ..Facts::for_runs(Runs::Apart)
         };
-        let url = if server.is_some() { request.url.clone() } else { crate::redact(url) };
+        let url = crate::redact(&request.url);
         Ok(Mysql { nodes, facts, url, via: Mutex::default(), loaded: LoadedTables::default(), server })
     }
 
@@ -81,16 +80,12 @@ impl Mysql {
 
     /// Whether there are several servers, which are one cluster.
     pub(super) fn is_cluster(&self) -> bool {
-        self.instances().len() > 1
-    }
-
-    pub(super) fn instances(&self) -> &[MysqlInstance] {
-        &self.nodes.instances
+        self.nodes.instances.len() > 1
     }
 
     /// The server that is asked what holds for all, and by which tables are made and rows are loaded.
     pub(super) fn first(&self) -> &MysqlInstance {
-        &self.instances()[0]
+        &self.nodes.instances[0]
     }
 
     /// Runs `f` in an administrative session of each server in turn.
@@ -98,48 +93,34 @@ impl Mysql {
         &self,
         mut f: impl FnMut(&MysqlInstance, &mut Connection) -> Result<T, TargetError>,
     ) -> Result<Vec<T>, TargetError> {
-        self.instances().iter().map(|i| i.admin(|c| f(i, c))).collect()
-    }
-
-    /// Runs `f` in an administrative session of the first server. In a cluster, what `f` reads includes what other nodes had
-    /// committed before, and all nodes have applied what it wrote.
-    pub(super) fn at_first<T>(
-        &self,
-        f: impl FnOnce(&mut Connection) -> Result<T, TargetError>,
-    ) -> Result<T, TargetError> {
-        self.caught_up(|| self.first().admin(f))
-    }
-
-    /// Calls `f` after the nodes of a cluster have applied each other's changes, and has them apply those of `f`.
-    pub(super) fn caught_up<T>(&self, f: impl FnOnce() -> Result<T, TargetError>) -> Result<T, TargetError> {
-        let wait = || if self.is_cluster() { catch_up(self.instances()) } else { Ok(()) };
-        wait()?;
-        let done = f()?;
-        wait()?;
-        Ok(done)
+        self.nodes.instances.iter().map(|i| i.admin(|c| f(i, c))).collect()
     }
 
     /// Nodes of the cluster, also those that are not of the target; 0 if there is none.
     pub(super) fn cluster_size(&self) -> u32 {
-        self.instances().iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0)
+        self.nodes.instances.iter().filter_map(|i| Some(i.member.as_ref()?.size)).max().unwrap_or(0)
     }
 
-    /// Where `job` connects ([`Work::node`]).
-    pub(super) fn endpoint_of(&self, work: &Work, job: u32) -> Result<Arc<Endpoint>, TargetError> {
-        if let Some(via) = &*self.via.lock().unwrap_or_else(PoisonError::into_inner) {
-            return Ok(Arc::clone(via));
+    /// Opens the session of `job` at its node ([`Work::node`]), or through the proxy.
+    pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
+        let via = self.via.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let endpoint = match &via {
+            Some(via) => via,
+            None => self.nodes.of_job(work, job)?.0,
+        };
+        let c = endpoint.connect()?;
+        // A proxy may give it another one for each transaction.
+        if !endpoint.is_proxy {
+            endpoint.sessions.is_of_job(c.session, job);
         }
-        Ok(Arc::clone(self.nodes.of_job(work, job)?.0))
+        Ok(c)
     }
 
     /// Notes on the nodes of a cluster, for the report; `settings` are those of the first.
     pub(super) fn cluster_notes(&self, settings: &MysqlSettings) -> Vec<String> {
-        if self.first().member.is_none() {
-            return Vec::new();
-        }
         let of = |name: &str| settings.text(name).unwrap_or("unknown");
-        let names: Vec<&str> = self.instances().iter().filter_map(|i| Some(&*i.member.as_ref()?.name)).collect();
-        let flush: Vec<String> = self.instances().iter().map(|i| i.settings.flush().to_string()).collect();
+        let names: Vec<&str> = self.nodes.instances.iter().filter_map(|i| Some(&*i.member.as_ref()?.name)).collect();
+        let flush: Vec<String> = self.nodes.instances.iter().map(|i| i.settings.flush().to_string()).collect();
         let parts = [
             ("nodes", self.facts.nodes.to_string()),
             ("size", self.cluster_size().to_string()),
@@ -152,39 +133,42 @@ impl Mysql {
         ["cluster", "cluster-commit", "cluster-redo"].map(|note| KNOWLEDGE.notes.text(note, &parts)).into()
     }
 
+    /// Waits until all nodes of a cluster have applied what any of them has committed. A node that is lost, or has lost its cluster, is
+    /// not waited for: what it had committed, the others have received.
+    pub(super) fn catch_up(&self) -> Result<(), TargetError> {
+        if !self.is_cluster() {
+            return Ok(());
+        }
+        let mut nodes = Vec::new();
+        for (number, instance) in self.nodes.instances.iter().enumerate() {
+            match instance.endpoint.connect().and_then(|mut c| Ok((Member::ask(&mut c)?.applied, c))) {
+                Ok((Some(applied), c)) => nodes.push((instance, c, applied)),
+                Err(e) if number == 0 => return Err(e),
+                Ok((None, _)) | Err(_) => {}
+            }
+        }
+        let last = nodes.iter().map(|(_, _, applied)| *applied).fold(0.0, f64::max);
+        let deadline = Instant::now() + CATCHING_UP;
+        for (instance, c, _) in &mut nodes {
+            while Member::ask(c)?.applied.is_some_and(|applied| applied < last) {
+                if Instant::now() >= deadline {
+                    return Err(TargetError::Statement(format!(
+                        "{} has not applied within {} s what another node of the cluster has committed",
+                        instance.endpoint.config.place(),
+                        CATCHING_UP.as_secs()
+                    )));
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            instance.ledger.book(c)?;
+        }
+        Ok(())
+    }
+
     /// Puts the server's address before `text` if there are several servers.
     pub(super) fn labelled(&self, instance: &MysqlInstance, text: String) -> String {
-        if self.instances().len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
+        if self.nodes.instances.len() > 1 { format!("{}: {text}", instance.endpoint.config.place()) } else { text }
     }
-}
-
-/// Waits until all nodes have applied what any of them has committed. A node that is lost, or has lost its cluster, is not
-/// waited for: what it had committed, the others have received.
-fn catch_up(instances: &[MysqlInstance]) -> Result<(), TargetError> {
-    let mut nodes = Vec::new();
-    for (number, instance) in instances.iter().enumerate() {
-        match instance.endpoint.connect().and_then(|mut c| Ok((Member::ask(&mut c)?.applied, c))) {
-            Ok((Some(applied), c)) => nodes.push((instance, c, applied)),
-            Err(e) if number == 0 => return Err(e),
-            Ok((None, _)) | Err(_) => {}
-        }
-    }
-    let last = nodes.iter().map(|(_, _, applied)| *applied).fold(0.0, f64::max);
-    let deadline = Instant::now() + CATCHING_UP;
-    for (instance, c, _) in &mut nodes {
-        while Member::ask(c)?.applied.is_some_and(|applied| applied < last) {
-            if Instant::now() >= deadline {
-                return Err(TargetError::Statement(format!(
-                    "{} has not applied within {} s what another node of the cluster has committed",
-                    instance.endpoint.config.place(),
-                    CATCHING_UP.as_secs()
-                )));
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        instance.ledger.book(c)?;
-    }
-    Ok(())
 }
 
 /// Longest that the other nodes of a cluster may take to exclude a lost one: Galera waits for it for 5 s (`evs.suspect_timeout`), up to
@@ -223,18 +207,18 @@ impl Nodes for Mysql {
         let before = self.cluster_size();
         let deadline = Instant::now() + EXCLUDING;
         let answers = loop {
-            let answers: Vec<Answer> = self.instances().iter().map(|i| i.admin(size).ok()).collect();
+            let answers: Vec<Answer> = self.nodes.instances.iter().map(|i| i.admin(size).ok()).collect();
             if answers.iter().all(Option::is_none) || is_settled(&answers, before) || Instant::now() >= deadline {
                 break answers;
             }
             std::thread::sleep(Duration::from_millis(100));
         };
         let nodes = ready(&self.nodes, &answers);
-        if nodes.instances.len() == self.instances().len() {
+        if nodes.instances.len() == self.nodes.instances.len() {
             return None;
         }
         let of = |is: fn(&Answer) -> bool| -> Vec<String> {
-            let them = self.instances().iter().zip(&answers).filter(|(_, answer)| is(answer));
+            let them = self.nodes.instances.iter().zip(&answers).filter(|(_, answer)| is(answer));
             them.map(|(instance, _)| instance.endpoint.config.place()).collect()
         };
         let lost = of(|answer| answer.flatten().is_none());

@@ -84,10 +84,6 @@ impl SettingValues for MysqlSettings {
     fn text(&self, name: &str) -> Option<&str> {
         self.0.text(name)
     }
-
-    fn number(&self, name: &str) -> Option<f64> {
-        self.0.number(name)
-    }
 }
 
 /// Whether the setting may hold a secret, as the statements of `init_connect`. Settings about keys of tables hold none.

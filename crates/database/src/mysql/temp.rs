@@ -17,10 +17,9 @@ use nix::unistd::Pid;
 
 use super::cache;
 use super::connect::Endpoint;
-use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
-use crate::request::OpenRequest;
+use crate::request::of_target;
 use crate::temp::settings::{Settings, is_off, normal};
 use crate::temp::{Server, Servers, Setup, Stages};
 
@@ -129,18 +128,15 @@ impl Cluster {
 }
 
 /// Free ports of the loopback address: nothing reserves them, so whoever uses them tries again if one is taken.
-fn free_ports() -> std::io::Result<[u16; 3]> {
+fn free_ports() -> io::Result<[u16; 3]> {
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     // All at once, so that they differ.
     let held = [listen()?, listen()?, listen()?];
-    let mut ports = [0; 3];
-    for (port, listener) in ports.iter_mut().zip(&held) {
-        *port = listener.local_addr()?.port();
-    }
-    Ok(ports)
+    let [a, b, c] = held.each_ref().map(TcpListener::local_addr);
+    Ok([a?.port(), b?.port(), c?.port()])
 }
 
-/// A private server with its replicas, or the nodes of a cluster.
+/// A private server, with a replica if levels need one, or the nodes of a cluster.
 pub(super) type TempServer = Servers<Installed>;
 
 impl TempServer {
@@ -172,18 +168,19 @@ impl TempServer {
         Some(data_bytes.map_or(default, |bytes| cache::small(bytes).min(default)))
     }
 
-    pub(super) fn replicas(&self) -> &[Server] {
-        if self.setup.levels { &self.further } else { &[] }
+    /// The replica, of which levels need one.
+    pub(super) fn replica(&self) -> Option<&Server> {
+        self.further.first().filter(|_| self.setup.levels)
     }
 
     pub(super) fn endpoint_of(&self, server: &Server) -> Result<Endpoint, TargetError> {
         Endpoint::new(&server.url(), &self.setup.request, of_target(true))
     }
 
-    /// URL of the running server, without a password; in `request` those of the further nodes of a cluster.
-    pub(super) fn address(&self, request: &OpenRequest) -> (String, OpenRequest) {
+    /// URLs of the server and of the further nodes of a cluster, without passwords.
+    pub(super) fn urls(&self) -> Vec<String> {
         let nodes = self.further.iter().filter(|_| !self.setup.levels);
-        (self.first.url(), OpenRequest { nodes: nodes.map(Server::url).collect(), ..request.clone() })
+        std::iter::once(&self.first).chain(nodes).map(Server::url).collect()
     }
 }
 

@@ -12,7 +12,6 @@ use crate::patience::{self, Patience};
 use crate::role::Canceller;
 use crate::stream::{Input, Socket, Stream};
 
-#[derive(Debug, Clone, Copy)]
 pub(super) struct Prepared {
     id: u32,
     /// Whether the server knows the types of its parameters.
@@ -180,7 +179,6 @@ impl Connection {
         Ok(rows)
     }
 
-    /// Result of `parse` on a payload.
     #[inline]
     fn parsed<T>(
         &self,
@@ -216,7 +214,6 @@ impl Connection {
         self.input.bytes.get(start) == Some(&0xfe) && end - start < 9
     }
 
-    /// Sends a statement and reads all rows of its answer.
     pub(super) fn query(&mut self, sql: &str) -> Result<Vec<Row>, TargetError> {
         protocol::query(&mut self.out, sql);
         self.send()?;
@@ -310,7 +307,6 @@ impl Connection {
         Ok(self.query(sql)?.into_iter().next().and_then(|row| row.into_iter().next()).flatten())
     }
 
-    /// The first value of the first row as a number.
     pub(super) fn number(&mut self, sql: &str) -> Result<Option<f64>, TargetError> {
         Ok(self.value(sql)?.and_then(|v| v.parse().ok()))
     }
@@ -354,7 +350,6 @@ impl Connection {
         self.send()
     }
 
-    /// Appends an execution to the buffer.
     #[inline]
     pub(super) fn put_execute(&mut self, statement: &mut Prepared, args: &[Arg<'_>]) {
         protocol::execute(&mut self.out, statement.id, !statement.typed, args);

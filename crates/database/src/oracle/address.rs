@@ -1,7 +1,7 @@
 //! An Oracle URL, parsed and checked before anything is sent.
 
 use crate::error::TargetError;
-use crate::secret::Secret;
+use crate::request::Secret;
 use crate::url::{Url, choice, unknown};
 
 const FORM: &str = "oracle://user@host:1521/service";

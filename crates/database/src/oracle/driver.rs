@@ -14,7 +14,7 @@ use super::address::OraAddress;
 use super::knowledge::KNOWLEDGE;
 use super::session::{MODULE, OraError, OraSession, Row, SETUP};
 use crate::error::TargetError;
-use crate::secret::Secret;
+use crate::request::Secret;
 
 /// Time limit of opening a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);

@@ -7,9 +7,8 @@ use super::address::OraAddress;
 use super::knowledge::KNOWLEDGE;
 use super::session::{Connector, OraSession, session_settings};
 use crate::error::TargetError;
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, Secret};
 use crate::role::Canceller;
-use crate::secret::Secret;
 use crate::work::Work;
 
 /// Environment variable with the password, if the URL has none.

@@ -7,7 +7,7 @@ use loadline_workload::{Arg, Commit};
 use super::address::OraAddress;
 use super::knowledge::KNOWLEDGE;
 use crate::error::{Cause, Refusal, TABLE_GONE, TargetError};
-use crate::secret::Secret;
+use crate::request::Secret;
 use crate::work::Work;
 
 /// A row: values as text, NULL as `None`.

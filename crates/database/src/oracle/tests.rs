@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::session::{OraError, OraSession, Row};
 use super::*;
+use crate::request::Secret;
 use crate::role::Scope;
-use crate::secret::Secret;
 use crate::work::Work;
 
 static SERVERS: LazyLock<BTreeMap<String, Script>> =

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::knowledge::{KNOWLEDGE, message};
-use crate::env::Env;
 use crate::error::TargetError;
-use crate::secret::Secret;
+use crate::request::{Env, Secret};
 use crate::tcp::Address;
 use crate::tls::SslMode;
 use crate::url::{self, Url, choice, unknown};

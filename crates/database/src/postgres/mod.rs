@@ -31,11 +31,10 @@ use knowledge::{KNOWLEDGE, NEWEST, release};
 use server::Postgres;
 use temp::TempServer;
 
-use crate::env::process_env;
 use crate::error::TargetError;
 use crate::kind::TargetKind;
 use crate::render::{self, Rendered};
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, process_env};
 use crate::role::Level;
 use crate::target::Target;
 use crate::temp::PrivateKind;

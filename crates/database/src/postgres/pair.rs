@@ -14,9 +14,8 @@ use super::standbys::Identity;
 use super::temp::TempServer;
 use super::wire::{Connection, Values};
 use crate::dialect::MARK;
-use crate::env::of_target;
 use crate::error::TargetError;
-use crate::request::OpenRequest;
+use crate::request::{OpenRequest, of_target};
 
 /// All settings that may be changed.
 pub(super) const CHANGED: [&str; 2] = ["synchronous_commit", "synchronous_standby_names"];

@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use super::connect::{Endpoint, SessionRole};
 use super::knowledge::message;
 use super::{sql, standbys};
-use crate::env::of_target;
 use crate::error::TargetError;
 use crate::relay::Relay;
+use crate::request::of_target;
 use crate::temp::settings::{Settings, normal};
 use crate::temp::{Server, Servers, Setup, Stages};
 

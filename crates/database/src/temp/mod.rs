@@ -52,13 +52,11 @@ const TRIES: u32 = 3;
 const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; [ -x \"$1\" ] || set -- /bin/sh \"$@\"; \
      \"$@\" 3<&-; status=$?; kill -KILL $guard; exit $status";
 
-/// Starts private servers of a product and opens them as a target.
-type OpenPrivate = fn(&'static Product, &OpenRequest) -> Result<Box<dyn Target>, TargetError>;
-
 /// Private servers of a product as a kind of target.
 pub(crate) struct PrivateKind {
     pub(crate) product: fn(&Knowledge) -> &Product,
-    pub(crate) open: OpenPrivate,
+    /// Starts them and opens them as a target.
+    pub(crate) open: fn(&'static Product, &OpenRequest) -> Result<Box<dyn Target>, TargetError>,
     pub(crate) render: fn(&Work, &dyn TargetKind) -> Vec<Rendered>,
     pub(crate) levels: fn() -> Vec<Level>,
 }
@@ -87,8 +85,14 @@ impl TargetKind for PrivateKind {
         (self.render)(work, self)
     }
 
+    /// In the results folder, in the folder of the URL and in `/var/tmp`; with a line for each folder that is left alone, and why.
     fn clean_leftovers(&self, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-        clean_leftovers(self.product(), request)
+        let (product, mut places) = (self.product(), vec![request.scratch.clone(), FALLBACK.into()]);
+        if has_scheme(&request.url, &product.scheme) {
+            places.extend(TempUrl::parse(&request.url, product)?.dir);
+        }
+        let (lines, removed) = remove_leftovers(product, &places);
+        if removed { Ok(lines) } else { Err(TargetError::Local(lines.join("; "))) }
     }
 
     fn is_temporary(&self, _: &str) -> bool {
@@ -130,10 +134,8 @@ pub(crate) struct Setup {
     pub(crate) request: OpenRequest,
     pub(crate) product: &'static Product,
     pub(crate) url: TempUrl,
-    /// The user of the server processes.
     pub(crate) user: User,
     pub(crate) program: Program,
-    /// Program that makes the data folder.
     maker: PathBuf,
     pub(crate) servers: u32,
     /// Whether the further servers are replicas whose distance and levels change.
@@ -172,7 +174,6 @@ impl Setup {
         Ok(Setup { request, product, url, user, program, maker, servers, levels, memory })
     }
 
-    /// Has the data folder of `first` made.
     fn make_data(&self, settings: &Settings, first: &Server) -> Result<(), TargetError> {
         let Product { make, lasting, .. } = self.product;
         let mut command = self.user.command("/bin/sh", Signal::SIGKILL);
@@ -197,7 +198,6 @@ impl Setup {
         Settings::new(self.product, self.program.release, self.levels, given, cache_mib)
     }
 
-    /// Output of the program with these arguments.
     pub(crate) fn ask(&self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<Output, TargetError> {
         let mut command = self.user.command(&self.program.path, Signal::SIGKILL);
         command.args(arguments).output().map_err(|e| cannot_run(&self.program.path, &e))
@@ -244,7 +244,7 @@ impl Setup {
     }
 }
 
-/// A server and its further ones: PostgreSQL's standbys, MariaDB's replicas, or the nodes of a cluster. Each has a folder of its own,
+/// A server and its further ones: PostgreSQL's standbys, MariaDB's replica, or the nodes of a cluster. Each has a folder of its own,
 /// so whoever removes one removes the others. Dropping them stops them and removes their files.
 pub(crate) struct Servers<S> {
     pub(crate) stages: S,
@@ -369,21 +369,4 @@ impl<S: Stages> Servers<S> {
         let next = setup.settings(given, settings.cache_mib);
         Ok(std::mem::replace(settings, next))
     }
-}
-
-/// Stops and removes the private servers of dead owners in the results folder, in the folder of the URL and in `/var/tmp`. Returns one
-/// line per folder that was removed, or left alone with the reason. Servers whose owner lives, or that loadline did not create, are
-/// not touched.
-///
-/// # Errors
-/// - [`TargetError::Usage`]: the URL is invalid.
-/// - [`TargetError::Local`]: something could not be removed; the text also lists what was removed.
-pub(crate) fn clean_leftovers(product: &Product, request: &OpenRequest) -> Result<Vec<String>, TargetError> {
-    let mut places = vec![request.scratch.clone()];
-    if has_scheme(&request.url, &product.scheme) {
-        places.extend(TempUrl::parse(&request.url, product)?.dir);
-    }
-    places.push(FALLBACK.into());
-    let (lines, removed) = remove_leftovers(product, &places);
-    if removed { Ok(lines) } else { Err(TargetError::Local(lines.join("; "))) }
 }

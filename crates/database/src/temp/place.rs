@@ -88,7 +88,6 @@ pub(crate) fn has_scheme(url: &str, scheme: &str) -> bool {
 }
 
 /// The folder under which the servers are created.
-#[derive(Debug)]
 pub(crate) struct Location {
     /// Without symbolic links.
     pub(crate) parent: PathBuf,

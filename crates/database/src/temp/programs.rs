@@ -125,14 +125,22 @@ impl Program {
     /// The server of `product` in `bin`, which the user named, else the first in the folders of packages and PATH. `mysqld` is often a
     /// link to MariaDB's.
     pub(crate) fn find(product: &Product, bin: Option<&Path>, user: &User) -> Result<Program, TargetError> {
-        let Product { scheme, name, program, also, packages: [debian, fedora], .. } = product;
+        let Product { scheme, name, program, also, packages: [debian, fedora], oldest, supported, .. } = product;
         let mut other = String::new();
         let is_complete = |dir: &PathBuf| std::iter::once(program).chain(also).all(|file| dir.join(file).is_file());
         let dirs = bin.map_or_else(|| folders(product), |bin| vec![bin.to_owned()]);
         for dir in dirs.into_iter().filter(is_complete) {
             let found = Program::ask(&dir.join(program), user, AT_MOST)?;
+            if found.product.name == *name && found.release.is_from(oldest) {
+                return Ok(found);
+            }
             if found.product.name == *name {
-                return found.supported(product);
+                return Err(TargetError::Refused(format!(
+                    "'{}' is version {}, but loadline needs {supported}: install a newer one, or give its directory with \
+                     {scheme}:?bin=/dir",
+                    found.path.display(),
+                    found.version
+                )));
             }
             if other.is_empty() {
                 other = format!("; '{}' is {} {}", found.path.display(), found.name, found.version);
@@ -141,10 +149,9 @@ impl Program {
         if let Some(bin) = bin {
             let files = std::iter::once(program).chain(also).map(String::as_str).collect::<Vec<_>>();
             return Err(TargetError::Usage(format!(
-                "bin='{}' has no {name} server ({}{other}): {scheme}: starts {name} {}, from a directory such as {}",
+                "bin='{}' has no {name} server ({}{other}): {scheme}: starts {name} {supported}, from a directory such as {}",
                 bin.display(),
                 files.join(" and "),
-                product.supported,
                 product.bin
             )));
         }
@@ -153,20 +160,6 @@ impl Program {
              {debian}' on Debian and Ubuntu, 'dnf install {fedora}' on Fedora and RHEL), or name its directory with \
              {scheme}:?bin=/dir",
             product.folders.join(", ")
-        )))
-    }
-
-    /// This program, unless its version is too old.
-    fn supported(self, product: &Product) -> Result<Program, TargetError> {
-        if self.release.is_from(&product.oldest) {
-            return Ok(self);
-        }
-        Err(TargetError::Refused(format!(
-            "'{}' is version {}, but loadline needs {}: install a newer one, or give its directory with {}:?bin=/dir",
-            self.path.display(),
-            self.version,
-            product.supported,
-            product.scheme
         )))
     }
 

@@ -114,7 +114,6 @@ impl Server {
         self.sockets().join(&self.product.socket)
     }
 
-    /// URL by which loadline's sessions reach it.
     pub(crate) fn url(&self) -> String {
         let encoded = |path: PathBuf| percent_encode(path.as_os_str().as_bytes(), QUERY).to_string();
         fill(&self.product.url, &[("sockets", &encoded(self.sockets())), ("socket", &encoded(self.socket()))])
@@ -236,15 +235,17 @@ impl Server {
         TargetError::Usage(format!("{what} with --setting {}; {program} says: '{message}'", given.shown()))
     }
 
-    /// Stops it with `stages`; it can be started again.
+    /// Stops it with the signals of `stages`, one after the other; it can be started again. One that survives all of them hangs in
+    /// the kernel.
     pub(crate) fn stop(&mut self, stages: &[Stage]) {
-        if let Some(child) = self.child.take() {
-            child.stop(stages);
-        }
+        let Some(mut child) = self.child.take() else { return };
+        let running = || if child.exit().is_none() { vec![child.pid()] } else { Vec::new() };
+        end_all(stages, Duration::from_millis(5), running);
     }
 
+    /// Whether it runs. It is not reaped, so that its process id stays valid.
     pub(crate) fn runs(&self) -> bool {
-        self.child.as_ref().is_some_and(Child::runs)
+        self.child.as_ref().is_some_and(|child| lives(child.pid().as_raw()))
     }
 
     /// Writes a file that the server's user can read, and no other but root.
@@ -257,7 +258,6 @@ impl Server {
             .map_err(|e| self.failure("its configuration cannot be written", &e.to_string()))
     }
 
-    /// The present content of the log.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.dir.join(LOG)).unwrap_or_default()).into_owned()
     }
@@ -296,7 +296,7 @@ impl Drop for Server {
     }
 }
 
-/// A child process, which may outlive the thread that wanted it, but not loadline.
+/// The server's process, which may outlive the thread that wanted it, but not loadline.
 struct Child {
     process: std::process::Child,
     /// The other end of the thread that spawned it.
@@ -316,23 +316,9 @@ impl Child {
         Ok(Child { process, _parent })
     }
 
-    /// Whether it runs. It is not reaped, so that its process id stays valid.
-    fn runs(&self) -> bool {
-        lives(self.pid().as_raw())
-    }
-
     /// How it ended, if it has.
     fn exit(&mut self) -> Option<String> {
-        match self.process.try_wait() {
-            Ok(status) => status.map(|status| status.to_string()),
-            Err(e) => Some(e.to_string()),
-        }
-    }
-
-    /// Stops it with the signals of `stages`, one after the other. One that survives all of them hangs in the kernel.
-    fn stop(mut self, stages: &[Stage]) {
-        let pid = self.pid();
-        end_all(stages, Duration::from_millis(5), || if self.exit().is_none() { vec![pid] } else { Vec::new() });
+        self.process.try_wait().map_or_else(|e| Some(e.to_string()), |status| Some(status?.to_string()))
     }
 
     fn pid(&self) -> Pid {

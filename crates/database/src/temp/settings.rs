@@ -21,7 +21,6 @@ pub(crate) struct Knowledge {
     pub(crate) postgres: Product,
     pub(crate) mariadb: Product,
     pub(crate) mysql: Product,
-    /// Nodes of clusters.
     pub(crate) galera: Product,
     reserved: BTreeMap<String, Vec<String>>,
     settings: BTreeMap<String, Vec<String>>,
@@ -99,7 +98,6 @@ pub(crate) struct Cache {
     most_mib: u64,
 }
 
-/// Words of the errors in a log.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Errors {
@@ -188,7 +186,6 @@ impl Product {
         self.fixed.iter().chain(further).filter_map(|setting| setting.split_once('='))
     }
 
-    /// Whether the value of the setting may contain a password.
     pub(crate) fn is_secret(&self, name: &str) -> bool {
         let name = normal(name);
         self.secrets.iter().any(|part| name.contains(part))
@@ -370,6 +367,9 @@ mod tests {
             assert!(!product.restart.is_empty() && !product.end.is_empty(), "servers.toml: {scheme}: signals");
             assert!(product.servers > 0 && product.disk_mib > 0, "servers.toml: {scheme}: servers, disk_mib");
             assert!(product.cache.step_mib > 0 && product.errors.most > 0, "servers.toml: {scheme}: cache, errors");
+        }
+        for product in [&all.mariadb, &all.mysql, &all.galera] {
+            assert!(product.start.iter().any(|of| of == "--tmpdir={sockets}"), "servers.toml: {}", product.scheme);
         }
         assert_eq!(all.galera.oldest, all.mariadb.oldest, "servers.toml");
         assert_eq!(all.galera.needs.len(), 2, "servers.toml: galera: needs");

@@ -1,7 +1,7 @@
 //! Tests with real servers: start, stop, kill of either side, leftovers.
 
 use std::fs::{DirBuilder, Permissions};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -13,9 +13,8 @@ use super::owner::{self, OWNER, lives};
 use super::*;
 use crate::target::Target;
 
-/// The target of the process that is killed, and its scratch folder.
+/// URL, replicas and scratch folder of the process that is killed.
 const OWNED: &str = "LOADLINE_TEST_OWNED";
-const SCRATCH: &str = "LOADLINE_TEST_OWNED_SCRATCH";
 /// How often `nothing_is_left_by_kills_at_any_moment` kills, and from which seed it draws.
 const KILLS: &str = "LOADLINE_KILLS";
 const SEED: &str = "LOADLINE_KILLS_SEED";
@@ -44,7 +43,7 @@ fn program(bin: &Path, name: &str, script: &str) {
 }
 
 fn clean(request: &OpenRequest) -> Vec<String> {
-    clean_leftovers(&SERVERS.postgres, request).unwrap()
+    crate::kind_of(&request.url).unwrap().clean_leftovers(request).unwrap()
 }
 
 fn entries(dir: &Path) -> Vec<PathBuf> {
@@ -153,22 +152,36 @@ fn a_server_starts_answers_and_is_removed_also_in_a_panic() {
     assert_eq!(segments_of(&[postmaster]), 0);
 }
 
+/// Scripts stand for programs.
 #[test]
-fn a_full_disk_is_named_and_nothing_is_left() {
-    let scratch = scratch();
-    let bin = scratch.path().join("bin");
-    std::fs::create_dir(&bin).unwrap();
+fn a_full_disk_and_an_old_version_are_named_and_nothing_is_left() {
     let user = User::choose(&SERVERS.postgres).unwrap();
-    symlink(Program::find(&SERVERS.postgres, None, &user).unwrap().path, bin.join("postgres")).unwrap();
-    let script = "echo 'initdb: error: could not write file \"x\": No space left on device' >&2\nexit 1";
-    program(&bin, "initdb", script);
-    let results = scratch.path().join("results");
-    let mut request = request(&results, &[]);
-    request.url = format!("postgres-temp:?bin={}", bin.display());
-    let text = crate::open(&request).map(drop).unwrap_err().to_string();
-    assert!(text.contains("initdb failed") && text.contains("No space left on device"), "{text}");
-    assert!(text.contains(&format!("under '{}' is full: free", results.display())), "{text}");
-    assert!(!results.exists());
+    let postgres = Program::find(&SERVERS.postgres, None, &user).unwrap().path;
+    let postgres = format!("exec {} \"$@\"", postgres.display());
+    let full = "echo 'initdb: error: could not write file \"x\": No space left on device' >&2\nexit 1";
+    let old = "echo 'mariadbd  Ver 10.5.29-MariaDB for Linux on x86_64'";
+    for (scheme, programs, words) in [
+        (
+            "postgres-temp",
+            &[("postgres", postgres.as_str()), ("initdb", full)][..],
+            ["initdb failed", "No space left on device", "under '{results}' is full: free"],
+        ),
+        (
+            "mariadb-temp",
+            &[("mariadbd", old)],
+            ["'{bin}/mariadbd' is version 10.5.29-MariaDB, but", "10.6 and newer", "mariadb-temp:?bin=/dir"],
+        ),
+    ] {
+        let (bin, results) = (scratch(), scratch());
+        let results = results.path().join("results");
+        programs.iter().for_each(|(name, script)| program(bin.path(), name, script));
+        let mut request = request(&results, &[]);
+        let shown = [("bin", bin.path().to_str().unwrap()), ("results", results.to_str().unwrap())];
+        request.url = fill(&format!("{scheme}:?bin={{bin}}"), &shown);
+        let text = crate::open(&request).map(drop).unwrap_err().to_string();
+        assert!(words.iter().all(|part| text.contains(&fill(part, &shown))), "{text}");
+        assert!(!results.exists());
+    }
 }
 
 #[test]
@@ -183,18 +196,6 @@ fn a_program_that_does_not_say_its_version_is_ended_and_refused() {
     assert!(text.ends_with("it has not ended in 1 s. Name other binaries with ?bin=/dir"), "{text}");
     let pid = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
     wait_until("what it started ends", || !lives(pid));
-}
-
-#[test]
-fn an_old_version_is_refused() {
-    let (bin, results) = (scratch(), scratch());
-    program(bin.path(), "mariadbd", "echo 'mariadbd  Ver 10.5.29-MariaDB for Linux on x86_64'");
-    let mut request = request(results.path(), &[]);
-    request.url = format!("mariadb-temp:?bin={}", bin.path().display());
-    let text = crate::open(&request).map(drop).unwrap_err().to_string();
-    let path = bin.path().join("mariadbd");
-    let parts = [path.to_str().unwrap(), "is version 10.5.29-MariaDB, but", "10.6 and newer", "mariadb-temp:?bin=/dir"];
-    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
 }
 
 #[test]
@@ -245,11 +246,9 @@ fn a_named_tree_leads_to_its_own_files() {
 #[test]
 #[ignore = "run by tests that kill it"]
 fn owner_process() {
-    let Some((url, scratch)) = std::env::var(OWNED).ok().zip(std::env::var_os(SCRATCH).map(PathBuf::from)) else {
-        return;
-    };
-    let mut request = request(&scratch, &[]);
-    let (url, replicas) = url.split_once(' ').unwrap();
+    let Ok(owned) = std::env::var(OWNED) else { return };
+    let [url, replicas, scratch] = owned.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{owned}") };
+    let (scratch, mut request) = (Path::new(scratch), request(Path::new(scratch), &[]));
     (request.url, request.replicas) = (url.to_owned(), replicas.parse().unwrap());
     // A test may kill the server before it is ready.
     let server = crate::open(&request);
@@ -262,7 +261,7 @@ fn owner_process() {
 fn owner(case: &str, scratch: &Path) -> std::process::Child {
     let name = format!("{}::owner_process", module_path!().split_once("::").unwrap().1);
     let mut owner = Command::new(std::env::current_exe().unwrap());
-    owner.args(["--exact", &name, "--ignored"]).env(OWNED, case).env(SCRATCH, scratch);
+    owner.args(["--exact", &name, "--ignored"]).env(OWNED, format!("{case} {}", scratch.display()));
     owner.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -292,7 +291,7 @@ fn kill_and_clean(case: &str, killed: Killed, moment: impl FnOnce(&Path), what: 
     }
     let mut request = request(scratch.path(), &[]);
     case.split(' ').next().unwrap().clone_into(&mut request.url);
-    let clean = || clean_leftovers(product, &request).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let clean = || clean(&request);
     if killed == Killed::Owner {
         assert_eq!(clean(), Vec::<String>::new(), "a living owner's servers are not touched, {what}");
     }
@@ -381,7 +380,7 @@ fn nothing_outlives_an_owner_that_dies_while_a_data_folder_is_made() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     wait_until("all die with their owner", || !runs());
-    assert_eq!(clean_leftovers(&SERVERS.mariadb, &request).unwrap().len(), 1);
+    assert_eq!(clean(&request).len(), 1);
     assert_eq!(entries(scratch.path()), Vec::<PathBuf>::new());
 }
 

@@ -3,10 +3,8 @@
 
 mod activity;
 mod counters;
-mod drivers;
 mod handshake;
 mod nodes;
-mod replication;
 mod schema;
 mod server;
 #[path = "../shared/mod.rs"]

@@ -1,4 +1,5 @@
-//! Several nodes: a Galera cluster of three, started once, and one server by two names.
+//! Several servers: the nodes of a Galera cluster, and a replica with its levels, link and kills. One server by two addresses is in
+//! `cli/tests/it/data/demands/mariadb.toml`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,26 +11,16 @@ use loadline_workload::Arg;
 use crate::server::*;
 use crate::shared::*;
 
-/// The folders of the cluster's nodes in `scratch`, in their order.
-fn folders(scratch: &Path) -> Vec<PathBuf> {
-    let all = std::fs::read_dir(scratch).unwrap().map(|e| e.unwrap().path());
-    let mut nodes: Vec<(String, PathBuf)> =
-        all.map(|dir| (sql(&dir.join("socket/s"), "SELECT @@wsrep_node_name"), dir)).collect();
-    nodes.sort();
-    nodes.into_iter().map(|(_, dir)| dir).collect()
-}
-
-fn url(folder: &Path) -> String {
-    format!("mysql://root@/?socket={}", folder.join("socket/s").display())
+fn url(socket: &Path) -> String {
+    format!("mysql://root@/?socket={}", socket.display())
 }
 
 #[test]
 fn a_cluster_is_one_database_of_three_nodes() {
     let _alone = alone();
     let server = Server::open("galera-temp:?nodes=3", &[]);
-    let (target, folders) = (&server.target, folders(server.scratch()));
-    let sockets: Vec<PathBuf> = folders.iter().map(|dir| dir.join("socket/s")).collect();
-    assert_eq!((target.facts().nodes, folders.len()), (3, 3));
+    let (target, sockets) = (&server.target, sockets(server.scratch(), "wsrep_node_name"));
+    assert_eq!((target.facts().nodes, sockets.len()), (3, 3));
     for socket in &sockets {
         let size = sql(socket, "SHOW STATUS LIKE 'wsrep_cluster_size'");
         assert!(size.ends_with("3"), "{size}");
@@ -37,12 +28,12 @@ fn a_cluster_is_one_database_of_three_nodes() {
     }
     data_is_one(target.as_ref(), &sockets);
     commits_are_those_of_each_node(target.as_ref());
-    addresses_are_checked(&folders);
-    a_dead_node_is_named(target.as_ref(), &folders);
+    addresses_are_checked(&sockets);
+    a_dead_node_is_named(target.as_ref(), &sockets);
     let running =
         || std::fs::read_dir("/proc").unwrap().filter_map(|e| std::fs::read(e.ok()?.path().join("cmdline")).ok());
     let of_cluster =
-        |line: &Vec<u8>| folders.iter().any(|d| String::from_utf8_lossy(line).contains(d.to_str().unwrap()));
+        |line: &Vec<u8>| sockets.iter().any(|s| String::from_utf8_lossy(line).contains(s.to_str().unwrap()));
     assert!(running().any(|line| of_cluster(&line)));
     let scratch = server.into_scratch();
     assert!(!running().any(|line| of_cluster(&line)), "a process is left");
@@ -109,8 +100,8 @@ fn commits_are_those_of_each_node(target: &dyn Target) {
 }
 
 /// A user's cluster: its nodes are named one by one.
-fn addresses_are_checked(folders: &[PathBuf]) {
-    let [first, second, ..] = folders else { panic!("{folders:?}") };
+fn addresses_are_checked(sockets: &[PathBuf]) {
+    let [first, second, ..] = sockets else { panic!("{sockets:?}") };
     let mut request = OpenRequest::new(&url(first), std::env::temp_dir());
     request.nodes = vec![url(first)];
     assert_refused(loadline_database::open(&request), &["same member", "node1"]);
@@ -128,11 +119,11 @@ fn addresses_are_checked(folders: &[PathBuf]) {
 }
 
 /// A node that is killed ends its jobs and the observer at once, and they say which it was.
-fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
+fn a_dead_node_is_named(target: &dyn Target, sockets: &[PathBuf]) {
     let small = loaded(target, work("LGWR-LAT1", &[]), 3);
     let mut observer = target.observer().unwrap();
     let mut client = target.client_session(&small, 2).unwrap();
-    kill_by(&folders[2].join("socket/pid"));
+    kill(&sockets[2]);
     let begun = Instant::now();
     let mut failed = || client.execute_and_commit(0, &[Arg::Bytes(b"x"), Arg::Int(small.start(2).first_key)]).err();
     let e = (0..3).find_map(|_| failed()).unwrap();
@@ -156,33 +147,6 @@ fn a_dead_node_is_named(target: &dyn Target, folders: &[PathBuf]) {
     assert_eq!(left.evidence(&small).unwrap(), Some(before + 6));
 }
 
-fn open(first: &Server, second: &OpenRequest) -> Box<dyn Target> {
-    let mut request = first.request("root");
-    request.nodes = vec![second.url.clone()];
-    loadline_database::open(&request).unwrap()
-}
-
-#[test]
-fn two_nodes_of_one_server_are_counted_once() {
-    let server = server_alone();
-    server.sql("CREATE OR REPLACE USER second@localhost; GRANT ALL ON *.* TO second@localhost");
-    let target = open(&server, &server.request("second"));
-    assert_eq!(target.facts().nodes, 2);
-    let small = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
-    let mut observer = target.observer().unwrap();
-    let before = observer.snapshot().unwrap();
-    run(target.as_ref(), &small, 4);
-    let after = observer.snapshot().unwrap();
-    assert_eq!(before.delta(&after, counter::COMMITS), Some(10.0));
-    assert_eq!(target.evidence(&small).unwrap(), Some(10));
-    let info = target.info().unwrap();
-    assert!(info.nodes == 2 && info.notes.iter().any(|n| n.contains("2 nodes lead to one server")), "{:?}", info.notes);
-    // The server counts a session that has just ended for a moment longer.
-    wait_for("the same limit", || target.job_limit().unwrap() == server.target.job_limit().unwrap());
-    target.clean().unwrap();
-    server.sql("DROP USER second@localhost");
-}
-
 #[test]
 fn a_server_of_its_own_is_no_node() {
     let one = server_alone();
@@ -194,9 +158,57 @@ fn a_server_of_its_own_is_no_node() {
 }
 
 #[test]
-fn a_private_server_is_made_of_named_binaries() {
+fn commits_wait_for_a_replica_at_its_distance() {
     let _alone = alone();
-    let server = Server::start("?bin=/usr/sbin", &[]);
-    assert!(server.target.info().unwrap().notes[0].contains("(/usr/sbin/mariadbd)"));
-    assert_eq!(server.sql("SELECT @@basedir").trim_end_matches('/'), "/usr");
+    let scratch = scratch();
+    let mut request = OpenRequest::new("mariadb-temp:", scratch.path().to_owned());
+    request.replicas = 1;
+    let target = loadline_database::open(&request).unwrap();
+    let replication = target.abilities().levels.unwrap();
+    let [server, replica] = &sockets(scratch.path(), "server_id")[..] else { panic!() };
+    for socket in [server, replica] {
+        assert_eq!(sql(socket, "SELECT @@skip_networking"), "1", "the relay alone is at a port");
+    }
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 1);
+    let mut session = target.client_session(&work, 0).unwrap();
+    let (row, mut commits) = (work.start(0).first_key, 0);
+    let mut commit = || {
+        let begin = Instant::now();
+        commits += 1;
+        session.execute_and_commit(0, &[Arg::Bytes(&[7; 100]), Arg::Int(row)]).unwrap();
+        begin.elapsed()
+    };
+
+    let delay = Duration::from_millis(25);
+    for level in [None, Some("after-sync"), Some("after-commit"), None] {
+        replication.bring_about(level, delay).unwrap();
+        let mut watch = replication.watch().unwrap();
+        let took = (0..5).map(|_| commit()).min().unwrap();
+        assert_eq!(level.is_some(), took >= 2 * delay, "{level:?}: {took:?}");
+        let found = watch.look().unwrap();
+        assert!(found.len() == 1 && found[0].synchronous == level.is_some(), "{level:?}: {found:?}");
+        assert!(watch.link_bytes().unwrap() > 0);
+    }
+    assert_usage(replication.bring_about(Some("nearly"), Duration::ZERO), &["off, after-sync, after-commit"]);
+
+    // A replica that is gone is seen, and started again for the next level.
+    let mut watch = replication.watch().unwrap();
+    kill(replica);
+    wait_for("its end", || watch.look().unwrap().is_empty());
+    replication.bring_about(Some("after-sync"), Duration::ZERO).unwrap();
+    for _ in 0..20 {
+        commit();
+    }
+    assert!(replication.watch().unwrap().look().unwrap()[0].synchronous);
+
+    // What was acknowledged is at the replica when the server dies.
+    kill(server);
+    let count = format!("SELECT n FROM loadline.lgwr_lat1_redo WHERE id = {row}");
+    wait_for("all commits at the replica", || {
+        let changed: u64 = sql(replica, &count).parse().unwrap();
+        assert!(changed <= commits, "{changed} of {commits} commits are there");
+        changed == commits
+    });
+    drop(target);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }

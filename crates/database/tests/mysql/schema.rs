@@ -123,14 +123,19 @@ fn a_server_that_is_read_only_for_this_user_is_no_target() {
     assert_eq!(granted, (Severity::Ok, true));
 }
 
-/// A server that starts removes the temporary tables of all servers that keep theirs in the same folder, and
-/// crashes them by that.
+/// The query of a MySQL's replication group, asked of members that are made up.
 #[test]
-fn a_private_server_shares_no_folder_for_temporary_tables() {
-    let server = server();
-    let (temporary, data) = (server.sql("SELECT @@tmpdir"), server.sql("SELECT @@datadir"));
-    let own = std::path::Path::new(&data).parent().unwrap();
-    assert!(std::path::Path::new(&temporary).starts_with(own), "{temporary} is not in {}", own.display());
+fn a_group_rests_if_its_members_are_offline() {
+    let known: toml::Table = include_str!("../../src/mysql.toml").parse().unwrap();
+    let rests = known["queries"]["group-rests"].as_str().unwrap();
+    for (states, said) in [("'OFFLINE'", "1"), ("'ONLINE'), ('RECOVERING'", "0"), ("'OFFLINE'), ('ERROR'", "0")] {
+        let members = format!("(WITH members (MEMBER_STATE) AS (VALUES ({states})) SELECT * FROM members) AS members");
+        let sql = rests.replace("performance_schema.replication_group_members", &members);
+        assert_eq!(server_alone().sql(&sql), said, "{states}");
+    }
+    let none =
+        rests.replace("performance_schema.replication_group_members", "(SELECT 1 AS MEMBER_STATE LIMIT 0) AS none");
+    assert_eq!(server_alone().sql(&none), "NULL", "that is not said");
 }
 
 #[test]

@@ -33,22 +33,15 @@ impl std::ops::Deref for Alone {
 }
 
 pub(crate) fn server_alone() -> Alone {
-    let server = server();
+    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let server = shared.upgrade().unwrap_or_else(|| Arc::new(Server::start("", &[])));
+    *shared = Arc::downgrade(&server);
+    drop(shared);
     Alone { _alone: alone(), server }
 }
 
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn server() -> Arc<Server> {
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(server) = shared.upgrade() {
-        return server;
-    }
-    let server = Arc::new(Server::start("", &[]));
-    *shared = Arc::downgrade(&server);
-    server
 }
 
 impl Server {
@@ -104,6 +97,19 @@ pub(crate) fn sql(socket: &Path, sql: &str) -> String {
         mariadb.args(["--no-defaults", "-N", "-B", "-uroot", "-S"]).arg(socket).args(["-e", sql]).output().unwrap();
     assert!(out.status.success(), "{sql}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+/// Sockets of the private servers in `scratch`, in the order of this variable.
+pub(crate) fn sockets(scratch: &Path, variable: &str) -> Vec<PathBuf> {
+    let sockets = std::fs::read_dir(scratch).unwrap().map(|entry| entry.unwrap().path().join("socket/s"));
+    let mut found: Vec<_> = sockets.map(|socket| (sql(&socket, &format!("SELECT @@{variable}")), socket)).collect();
+    found.sort();
+    found.into_iter().map(|(_, socket)| socket).collect()
+}
+
+/// Kills the private server at `socket`.
+pub(crate) fn kill(socket: &Path) {
+    kill_by(&socket.with_file_name("pid"));
 }
 
 /// As many transactions of each job of LGWR-LAT1 as its number, and one.
