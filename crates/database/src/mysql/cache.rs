@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::knowledge::message;
 use super::wire::Connection;
 use crate::error::TargetError;
 
@@ -32,10 +33,8 @@ pub(super) fn resize(c: &mut Connection, wanted: Option<u64>) -> Result<Option<u
     let deadline = Instant::now() + RESIZE_TIMEOUT;
     while !resized(c, wanted)? {
         if Instant::now() >= deadline {
-            return Err(TargetError::Statement(format!(
-                "innodb_buffer_pool_size did not become {wanted} within {} s",
-                RESIZE_TIMEOUT.as_secs()
-            )));
+            let (wanted, seconds) = (wanted.to_string(), RESIZE_TIMEOUT.as_secs().to_string());
+            return Err(TargetError::Statement(message("not-resized", &[("bytes", &wanted), ("s", &seconds)])));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -9,7 +9,7 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use rustls::ClientConfig;
 
 use super::config::Config;
-use super::knowledge::{KNOWLEDGE, SUPPORTED, Version};
+use super::knowledge::{KNOWLEDGE, SUPPORTED, Version, refusal};
 use super::member::Member;
 use super::own_sessions::{OwnSessions, hindrance};
 use super::protocol::{self, CLIENT_BASE, CLIENT_CONNECT_WITH_DB, CLIENT_SSL, Greeting, ServerError};
@@ -191,10 +191,7 @@ impl Endpoint {
                 c.number = number;
                 safe = true;
             } else if self.config.ssl_mode != SslMode::Prefer {
-                return Err(TargetError::Refused(format!(
-                    "{place} offers no encryption, but ssl-mode requires it: give the server a certificate (ssl_cert, \
-                     ssl_key), or use ssl-mode=preferred"
-                )));
+                return Err(refusal("no-encryption", &[("place", &place)]));
             }
         }
         self.authenticate(c, &greeting, capabilities, safe)
@@ -231,11 +228,8 @@ impl Endpoint {
                 (Some(1), Some(3)) => continue,
                 (Some(1), Some(4)) => self.cleartext(&plugin, safe)?,
                 _ => {
-                    return Err(TargetError::Refused(format!(
-                        "{} sent a request of '{plugin}' that loadline does not support: use one of {}",
-                        self.config.place(),
-                        protocol::KNOWN
-                    )));
+                    let parts = [("place", &*self.config.place()), ("plugin", &plugin), ("known", protocol::KNOWN)];
+                    return Err(refusal("unknown-request", &parts));
                 }
             };
             protocol::packet(&mut c.out, c.number, &answer);
@@ -255,12 +249,10 @@ impl Endpoint {
             "mysql_native_password" => Ok(answer(&SHA1_FOR_LEGACY_USE_ONLY)),
             "caching_sha2_password" => Ok(answer(&SHA256)),
             "mysql_clear_password" => self.cleartext(plugin, safe),
-            other => Err(TargetError::Refused(format!(
-                "{} wants user '{}' to authenticate with '{other}', which loadline does not support: give the user one of {}",
-                self.config.place(),
-                self.config.user,
-                protocol::KNOWN
-            ))),
+            other => {
+                let parts = [("place", &*self.config.place()), ("user", &self.config.user), ("plugin", other)];
+                Err(refusal("unknown-plugin", &[&parts[..], &[("known", protocol::KNOWN)]].concat()))
+            }
         }
     }
 
@@ -269,11 +261,7 @@ impl Endpoint {
         if safe {
             return Ok([self.password().map_or("", Secret::expose).as_bytes(), &[0]].concat());
         }
-        Err(TargetError::Refused(format!(
-            "{} wants the cleartext password ('{plugin}'), and nothing protects it on the way: use ssl-mode=required or \
-             a socket",
-            self.config.place()
-        )))
+        Err(refusal("no-cleartext", &[("place", &self.config.place()), ("plugin", plugin)]))
     }
 
     /// The password of URL, environment or option file, else the typed one.
@@ -314,9 +302,7 @@ fn recognise(c: &mut Connection, place: &str) -> Result<Option<&'static Flavour>
     let counted = match c.shown("GLOBAL STATUS", COUNTERS) {
         Err(TargetError::Server(e)) => match e.cause {
             Cause::FullDisk | Cause::Limit | Cause::Sessions | Cause::Privilege => {
-                return Err(TargetError::Refused(format!(
-                    "the server at {place} refuses to show its counters, without which no figure can be checked: {e}"
-                )));
+                return Err(refusal("no-counters", &[("place", place), ("error", &e.text)]));
             }
             // A server of another kind does not know the statement.
             Cause::NotAllowed | Cause::Other => BTreeMap::new(),

@@ -9,7 +9,7 @@ use loadline_workload::{CATALOGUE, Workload};
 
 use super::cache;
 use super::instance::MysqlInstance;
-use super::knowledge::{Grant, KNOWLEDGE, Version};
+use super::knowledge::{Grant, KNOWLEDGE, Version, message};
 use super::performance::CommitTimes;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
@@ -58,9 +58,7 @@ impl Doctor for Mysql {
             })?;
             let labelled = |why: &str| self.labelled(instance, why.to_owned());
             if local_infile.as_deref() != Some("1") {
-                let why =
-                    "local_infile is OFF: SET GLOBAL local_infile = ON, so that LOAD DATA LOCAL INFILE is allowed";
-                missing.push((Driver::Client, Capability::BulkLoad, labelled(why)));
+                missing.push((Driver::Client, Capability::BulkLoad, labelled(&message("no-local-infile", &[]))));
             }
             if let Some(why) = no_checkpoint {
                 checkpoints.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, labelled(&why))));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use loadline_model::Driver;
 
 use super::connect::Endpoint;
-use super::knowledge::Version;
+use super::knowledge::{Version, refusal};
 use super::member::{Member, refuse_group};
 use super::performance::CommitTimes;
 use super::settings::MysqlSettings;
@@ -58,20 +58,15 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         let at = known.unwrap_or(held.len());
         match nodes.instances.get(at) {
             Some(MysqlInstance { endpoint: first, member: Some(member), .. }) => {
-                return Err(TargetError::Refused(format!(
-                    "{} and {} are the same member of the Galera cluster ({}): name each once",
-                    first.config.place(),
-                    endpoint.config.place(),
-                    member.name
-                )));
+                let (first, second) = (first.config.place(), endpoint.config.place());
+                let parts = [("first", &*first), ("second", &second), ("name", &member.name)];
+                return Err(refusal("same-member", &parts));
             }
             Some(instance) => instance.ledger.book(&mut c)?,
             None => {
                 if let Some(other) = nodes.instances.first().filter(|i| i.version != c.version) {
-                    return Err(TargetError::Refused(format!(
-                        "the nodes have different versions: {} and {}. All nodes must have the same",
-                        other.version.text, c.version.text
-                    )));
+                    let parts = [("first", &*other.version.text), ("other", &c.version.text)];
+                    return Err(refusal("versions", &parts));
                 }
                 let name = format!("loadline {} {} {node}", std::process::id(), loadline_storage::now_ns());
                 c.query(&format!("SELECT GET_LOCK('{name}', 0)"))?;
@@ -103,12 +98,7 @@ fn check_cluster(known: &[MysqlInstance], new: &MysqlInstance) -> Result<(), Tar
         let place = i.endpoint.config.place();
         of(i).map_or_else(|| format!("{place} is in no cluster"), |name| format!("{place} is in the cluster {name}"))
     };
-    Err(TargetError::Refused(format!(
-        "{}, and {}: all nodes must be servers of one cluster. Measure each by itself, and set their runs side by side (loadline report \
-         RUN RUN)",
-        say(first),
-        say(new)
-    )))
+    Err(refusal("no-one-cluster", &[("first", &say(first)), ("new", &say(new))]))
 }
 
 impl MysqlInstance {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions};
+use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions, fill};
 use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning, TargetError};
 use crate::facts::WaitEvents;
@@ -48,6 +48,7 @@ pub(super) struct Knowledge {
     pub(super) rules: Vec<Rule>,
     pub(super) grants: Vec<Grant>,
     pub(super) notes: Routines,
+    pub(super) messages: BTreeMap<String, String>,
     pub(super) routines: Routines,
     pub(super) fragments: Fragments,
     pub(super) statistics: Vec<StatisticsView<ViewNeeds>>,
@@ -135,12 +136,18 @@ impl Version {
         if self.release.is_from(&private.oldest) {
             return Ok(());
         }
-        Err(TargetError::Refused(format!(
-            "the server at {place} is {} {}, which loadline does not support: it supports {SUPPORTED}",
-            self.product(),
-            self.text
-        )))
+        let parts = [("place", place), ("product", self.product()), ("version", &self.text), ("supported", SUPPORTED)];
+        Err(refusal("not-supported", &parts))
     }
+}
+
+/// The message of this name with `parts` for their names in braces.
+pub(super) fn message(name: &str, parts: &[(&str, &str)]) -> String {
+    fill(KNOWLEDGE.messages.get(name).map_or("", String::as_str), parts)
+}
+
+pub(super) fn refusal(name: &str, parts: &[(&str, &str)]) -> TargetError {
+    TargetError::Refused(message(name, parts))
 }
 
 #[cfg(test)]
@@ -176,6 +183,18 @@ mod tests {
             Counter::fill(&KNOWLEDGE.counters, MYSQL_8, BlockBytes { data: 16384.0, log: 512.0 }, &mut counters);
             counters.retain(|name, _| name.starts_with("loadline."));
             assert_eq!(counters, sums);
+        }
+    }
+
+    #[test]
+    fn every_message_of_the_code_is_in_the_file() {
+        for file in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src/mysql")).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap_or_default();
+            let text: String = text.split_whitespace().collect();
+            for used in ["message(\"", "refusal(\""].iter().flat_map(|call| text.split(call).skip(1)) {
+                let name = used.split('"').next().unwrap();
+                assert!(KNOWLEDGE.messages.contains_key(name), "{name}");
+            }
         }
     }
 

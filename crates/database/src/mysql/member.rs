@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, refusal};
 use super::settings::MysqlSettings;
 use super::wire::Connection;
 use crate::error::{TargetError, unless_refused};
@@ -72,10 +72,7 @@ impl Member {
                 return Ok(Some(member));
             }
             if Instant::now() >= deadline {
-                return Err(TargetError::Refused(format!(
-                    "{place} is a member of a Galera cluster ({name}) and cannot be used: {}",
-                    member.said
-                )));
+                return Err(refusal("not-ready", &[("place", place), ("name", &name), ("state", &member.said)]));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -86,10 +83,7 @@ impl Member {
         if Member::ask(c)?.id == self.id {
             return Ok(());
         }
-        Err(TargetError::Refused(format!(
-            "{place} led to another member of the Galera cluster than before, or the server was started again: name the address \
-             of the server itself"
-        )))
+        Err(refusal("another-member", &[("place", place)]))
     }
 }
 
@@ -102,8 +96,5 @@ pub(super) fn refuse_group(c: &mut Connection, settings: &MysqlSettings, place: 
     if unless_refused(c.number(&KNOWLEDGE.queries.text("group-rests", &[])))? == Some(1.0) {
         return Ok(());
     }
-    Err(TargetError::Refused(format!(
-        "{place} is a member of the MySQL replication group {group}, and loadline measures no replication groups: stop group \
-         replication there (STOP GROUP_REPLICATION), or name a server that is in no group"
-    )))
+    Err(refusal("group", &[("place", place), ("group", group)]))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use loadline_workload::{Commit, JobStart, Kernel, Pool};
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, message};
 use super::schema;
 use super::server::Mysql;
 use super::wire::{Connection, Prepared};
@@ -159,9 +159,7 @@ impl DatabaseSession for MysqlDatabaseSession {
         c.run(&text("clear-moments"))?;
         let moments = rows.iter().flatten().flatten().map(|t| parse(t)).collect::<Option<Vec<_>>>();
         let moments = moments.map(|m| m.concat()).filter(|m| !m.is_empty());
-        let moments = moments.ok_or_else(|| {
-            TargetError::Statement("the procedure returned times that cannot be read: run `loadline clean`".into())
-        })?;
+        let moments = moments.ok_or_else(|| TargetError::Statement(message("no-moments", &[])))?;
         let count = |n: Option<i64>| n.map_or(0, i64::unsigned_abs);
         let lost = Attempts { conflicts: count(conflicts), failed_commits: count(failed_commits) };
         Ok(Slice { lost, ..self.clock.slice(&moments)? })

@@ -8,7 +8,7 @@ use loadline_model::manifest::TargetInfo;
 use loadline_workload::Commit;
 
 use super::instance::MysqlInstance;
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, refusal};
 use super::loading::MysqlLoader;
 use super::server::{Mysql, NOWAIT};
 use super::settings::MysqlSettings;
@@ -87,11 +87,8 @@ impl Ways for Mysql {
         // The server counts what jobs do there.
         self.first().ledger.book(&mut there)?;
         if !is_same {
-            return Err(TargetError::Refused(format!(
-                "'{}' leads to another server than '{}': give the target that the proxy leads to",
-                via.config.place(),
-                self.first().endpoint.config.place()
-            )));
+            let [via, here] = [via.config.place(), self.first().endpoint.config.place()];
+            return Err(refusal("via-another-server", &[("via", &via), ("here", &here)]));
         }
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(via));
         Ok(listening)

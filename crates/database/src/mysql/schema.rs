@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, refusal};
 use super::wire::Connection;
 use crate::dialect::{MARK, mark};
 use crate::error::{Cause, TargetError};
@@ -47,10 +47,7 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
         return Ok(());
     }
     if found.objects > 0 {
-        return Err(TargetError::Refused(format!(
-            "there is a database '{DATABASE}' that loadline did not create (it has no table '{MARKER}'), and it is left \
-             untouched: rename it, or use another server"
-        )));
+        return Err(refusal("others-database", &NAMES));
     }
     let dialect = &KNOWLEDGE.dialect;
     let database = format!("CREATE DATABASE {}", dialect.quoted(DATABASE));
@@ -60,10 +57,9 @@ pub(super) fn ensure(c: &mut Connection) -> Result<(), TargetError> {
         dialect.full_name(MARKER)
     );
     match [&database, &marker].into_iter().skip(usize::from(found.exists)).try_for_each(|sql| c.run(sql)) {
-        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => Err(TargetError::Refused(format!(
-            "the database '{DATABASE}' cannot be created: {e}. Ask an administrator to run: CREATE DATABASE {DATABASE}; GRANT \
-             ALL ON {DATABASE}.* TO the user"
-        ))),
+        Err(TargetError::Server(e)) if e.cause == Cause::Privilege => {
+            Err(refusal("no-database", &[&NAMES[..], &[("error", &e.text)]].concat()))
+        }
         made => made,
     }
 }
@@ -75,9 +71,7 @@ pub(super) fn lock(c: &mut Connection) -> Result<(), TargetError> {
         return Ok(());
     }
     let holder = c.value(&format!("SELECT IS_USED_LOCK('{LOCK}')"))?.unwrap_or_else(|| "unknown".into());
-    Err(TargetError::Refused(format!(
-        "another loadline run uses this server (session {holder} holds its lock): wait until it has ended"
-    )))
+    Err(refusal("locked", &[("holder", &holder)]))
 }
 
 /// Drops what loadline created and lists it. Tables in `kept` and objects of others stay, and then the

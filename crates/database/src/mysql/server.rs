@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::connect::Endpoint;
 use super::instance::{self, MysqlInstance, MysqlNodes};
-use super::knowledge::KNOWLEDGE;
+use super::knowledge::{KNOWLEDGE, message};
 use super::member::Member;
 use super::settings::MysqlSettings;
 use super::temp::TempServer;
@@ -152,11 +152,9 @@ impl Mysql {
         for (instance, c, _) in &mut nodes {
             while Member::ask(c)?.applied.is_some_and(|applied| applied < last) {
                 if Instant::now() >= deadline {
-                    return Err(TargetError::Statement(format!(
-                        "{} has not applied within {} s what another node of the cluster has committed",
-                        instance.endpoint.config.place(),
-                        CATCHING_UP.as_secs()
-                    )));
+                    let parts =
+                        [("place", &*instance.endpoint.config.place()), ("s", &CATCHING_UP.as_secs().to_string())];
+                    return Err(TargetError::Statement(message("not-applied", &parts)));
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }

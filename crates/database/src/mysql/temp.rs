@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 
 use super::cache;
 use super::connect::Endpoint;
+use super::knowledge::message;
 use crate::error::TargetError;
 use crate::relay::Relay;
 use crate::request::of_target;
@@ -97,13 +98,8 @@ impl Cluster {
             }
             None => {
                 let places = setup.product.providers.iter().filter_map(|place| dir.join(place).canonicalize().ok());
-                places.into_iter().find(|path| path.is_file()).ok_or_else(|| {
-                    TargetError::Local(format!(
-                        "Galera's library libgalera_smm.so is missing: install it ('apt-get install galera-4' on Debian and Ubuntu, \
-                         'dnf install galera' on Fedora and RHEL), or name the file with {}:?provider=/path/libgalera_smm.so",
-                        setup.product.scheme
-                    ))
-                })?
+                let missing = || message("no-galera", &[("scheme", &setup.product.scheme)]);
+                places.into_iter().find(|path| path.is_file()).ok_or_else(|| TargetError::Local(missing()))?
             }
         };
         let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid");
