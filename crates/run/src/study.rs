@@ -178,12 +178,10 @@ impl Study {
         // A run is complete when what it changed is put back: if it is killed before, a resume does that.
         context.end();
         let written = context.folder.write_manifest(&context.manifest);
+        let has_looks = context.manifest.search.as_ref().is_some_and(|search| !search.looks.is_empty());
         let is_kept = match ended {
             Ended::Complete => true,
-            Ended::Interrupted => {
-                let looks = context.manifest.search.as_ref().map_or(0, |search| search.looks.len());
-                !context.records.is_empty() || looks > 0
-            }
+            Ended::Interrupted => has_looks || !context.records.is_empty(),
             Ended::Failed(_) => !context.records.is_empty(),
         };
         if !is_kept {

@@ -6,8 +6,7 @@ use loadline_workload::{Sweep, Workloads};
 
 /// Throughput grows if it exceeds the best so far by this share.
 pub const GROWTH: f64 = 0.05;
-/// A sweep ends after this many steps in a row without growth. One can be a dip: two jobs that wait for each other's
-/// flush are often no faster than one.
+/// A sweep ends after so many steps in a row without growth. One can be a dip: two jobs that wait for each other's flush.
 pub const FLAT_STEPS: usize = 2;
 
 /// Next job count of an automatic sweep, from 1 doubled up to `max`; `None` at its end. `done`: job counts and throughput so far.

@@ -144,8 +144,7 @@ fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Keeps the workloads that all `plans`, one of each variant, can run in one place. The first plan says which are left out: a workload
-/// of one variant alone shows nothing.
+/// Keeps the workloads that all `plans`, one of each variant, can run in one place. The first plan says which others are left out.
 pub(crate) fn keep_common(plans: &mut [Plan]) -> Result<(), PlanError> {
     let apart = in_one_place(plans)?;
     let Some((first, others)) = plans.split_first_mut() else { return Ok(()) };

@@ -21,8 +21,7 @@ use crate::reference::throughput_in;
 
 /// Interval between progress reports of a load.
 const POLL: Duration = Duration::from_millis(100);
-/// Windows in which loadline's own loop is measured, s: the first is long enough for a figure accurate to a few per cent, the second
-/// for long transactions.
+/// Windows in which loadline's own loop is measured, s: accurate to a few per cent, and for long transactions.
 const LOOP_WINDOWS_S: [f64; 2] = [0.2, 2.0];
 const LOOP_WARMUP_S: f64 = 0.05;
 

@@ -19,8 +19,7 @@ use loadline_storage::StorageFacts;
 use super::{Context, StudyError};
 use crate::live::Event;
 
-/// With less free space a server may have failed for it: PostgreSQL needs a whole file of its log, 16 MiB by default, and gives
-/// it back when that fails.
+/// With less free space a server may have failed for it: PostgreSQL gives a whole file of its log, 16 MiB, back when it fails.
 const TIGHT_BYTES: u64 = 64 << 20;
 
 /// Part of a workload that the server refused.
@@ -70,8 +69,7 @@ fn is_full_disk(failure: &StudyError) -> Option<bool> {
 }
 
 impl Context<'_> {
-    /// The workload with its tables there, which later tests of `variant` have as well; `None` if the server refuses it: then what is
-    /// `refused` is left out.
+    /// The workload with its tables there, also for later tests of `variant`; `None` if the server refuses it, and `refused` is left out.
     pub(super) fn prepared(
         &mut self,
         workload: &PlannedWorkload,

@@ -172,8 +172,6 @@ impl Context<'_> {
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::plan::PlanFeature;
-
     use super::*;
     use crate::testing::{planned, target};
 
@@ -191,8 +189,7 @@ mod tests {
         assert_eq!([of("LGWR-LAT1", ""), of("TP-LOOKUP", "")], [[1], [3]]);
         assert_eq!(of("LGWR-LAT1", "nodes = [3, 1]"), [1]);
         assert_eq!(of("TP-LOOKUP", "nodes = [3, 1]"), [1, 3]);
-        let features = vec![PlanFeature::JobsPerNode(true)];
-        let each = Plan { features, ..plan("TP-LOOKUP", "") };
+        let each = plan("TP-LOOKUP", "jobs-per-node = true");
         assert_eq!((each.jobs_over(1), each.jobs_over(3)), (Some(vec![1, 4]), Some(vec![3, 12])));
         let all = Facts { read_only_nodes: 0, ..facts.clone() };
         let log = plan("LGWR-LAT1", "");

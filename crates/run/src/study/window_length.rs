@@ -83,8 +83,7 @@ pub(crate) fn notes(e: &Evidence<'_>, test: &mut Test) {
     test.notes.extend(longer.into_iter().chain(coarse));
 }
 
-/// Note about rates with a large error. Throughput counts parts of transactions by time ([`loadline_load::tps`]): these are
-/// known as well as transactions are alike, which their `spread` says.
+/// Note about rates with a large error. [`loadline_load::tps`] counts parts of transactions by time: known as well as these are alike.
 fn coarse_note(figures: &Test, jobs: u32, spread: f64) -> Option<Note> {
     let n = figures.figure(column::COMMITS).filter(|n| *n > 0.0 && figures.figure(column::RATE_TPS).is_none())?;
     // Where most of the time is thinking, transactions come at random, as in a Poisson process.
