@@ -257,6 +257,7 @@ mod tests {
                 assert_eq!(at(&value, path), *wanted, "{path} of {plan:?}");
             }
         }
+        assert_eq!(planned("warmup = 'auto'").warmup(), "at most 60 s");
     }
 
     #[test]
