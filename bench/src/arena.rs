@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use loadline_database::{OpenRequest, Target, Work, open};
+use loadline_database::{Observer, OpenRequest, Target, Work, open};
 use loadline_load::{Request, Warmup};
 use loadline_model::snapshot::counter;
-use loadline_model::{Column, Driver, TestRecord, column};
+use loadline_model::{Column, Driver, Snapshot, TestRecord, column};
 use loadline_run::{alone, calibrate};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
@@ -124,7 +124,7 @@ impl Arena {
             self.target.settle()?;
             match contenders[contender].1 {
                 None => self.of_peer(clients, args.seconds, &mut peer),
-                Some(driver) => loadline(&self.target, &self.work, driver, clients, args.seconds),
+                Some(driver) => self.loadline(driver, clients, args.seconds),
             }
         })?;
         contest.print(&all, (1..contenders.len()).map(|ours| (ours, 0)));
@@ -143,21 +143,12 @@ impl Arena {
         peer(clients, Load::Start)?;
         let start_s = children_cpu_s()? - cold;
         let mut observer = self.target.observer()?;
-        let redo = |s: &loadline_model::Snapshot| s.counters.get(counter::REDO_BYTES).copied().unwrap_or(f64::NAN);
-        let commits = |s: &loadline_model::Snapshot| s.counters.get(counter::COMMITS).copied().unwrap_or(f64::NAN);
+        let redo = |s: &Snapshot| s.counters.get(counter::REDO_BYTES).copied().unwrap_or(f64::NAN);
         let (before, cpu_before) = (observer.snapshot()?, children_cpu_s()?);
         let evidence = self.target.evidence(&self.work)?.unwrap_or(0);
         let said = peer(clients, Load::Seconds(seconds))?;
         let cpu_after = children_cpu_s()?;
-        let mut after = observer.snapshot()?;
-        // A server's session publishes its last counts when it ends, a moment after its client.
-        for _ in 0..30 {
-            if commits(&after) - commits(&before) >= said.transactions {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(100));
-            after = observer.snapshot()?;
-        }
+        let after = published(observer.as_mut(), commits(&before) + said.transactions)?;
         // The rows themselves are asked: a transaction that changed nothing would be no peer. Where none is
         // changed, the server's count of commits tells (with those of the peer's own start).
         let (done, what, other) = match &self.work.workload.evidence {
@@ -174,55 +165,56 @@ impl Arena {
             redo_kib_per_tx: (redo(&after) - redo(&before)) / said.transactions / 1024.0,
         })
     }
-}
 
-/// A test with these seconds of warm-up and window.
-pub(crate) fn request(
-    target: &Arc<dyn Target>,
-    work: &Arc<Work>,
-    driver: Driver,
-    jobs: u32,
-    (warmup_s, duration_s): (f64, f64),
-) -> Request {
-    Request { driver, warmup: Warmup::Seconds(warmup_s), duration_s, ..Request::new(target, work, jobs) }
-}
-
-/// A test of loadline; it is said if it is not valid.
-pub(crate) fn measured(
-    target: &Arc<dyn Target>,
-    work: &Arc<Work>,
-    driver: Driver,
-    jobs: u32,
-    seconds: u32,
-) -> Outcome<TestRecord> {
-    // As in a run, and as peers do: the rows of the window before would be in caches.
-    let draws = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
-    let drawn = Arc::new(Work { draws, ..Work::clone(work) });
-    let request = request(target, &drawn, driver, jobs, (1.0, f64::from(seconds)));
-    let record = alone::measure(&request)?;
-    if let Some(why) = &record.invalid_reason {
-        eprintln!("NOT VALID ({driver} driver, {jobs} jobs): {why}");
+    /// A test with these seconds of warm-up and window.
+    pub(crate) fn request(&self, driver: Driver, jobs: u32, (warmup_s, duration_s): (f64, f64)) -> Request {
+        Request { driver, warmup: Warmup::Seconds(warmup_s), duration_s, ..Request::new(&self.target, &self.work, jobs) }
     }
-    Ok(record)
+
+    /// A test of loadline; it is said if it is not valid.
+    pub(crate) fn measured(&self, driver: Driver, jobs: u32, seconds: u32) -> Outcome<TestRecord> {
+        let mut request = self.request(driver, jobs, (1.0, f64::from(seconds)));
+        // As in a run, and as peers do: the rows of the window before would be in caches.
+        let draws = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos() as u64;
+        request.work = Arc::new(Work { draws, ..Work::clone(&self.work) });
+        let record = alone::measure(&request)?;
+        if let Some(why) = &record.invalid_reason {
+            eprintln!("NOT VALID ({driver} driver, {jobs} jobs): {why}");
+        }
+        Ok(record)
+    }
+
+    pub(crate) fn loadline(&self, driver: Driver, jobs: u32, seconds: u32) -> Outcome<Figure> {
+        let record = self.measured(driver, jobs, seconds)?;
+        let figure = |column: &Column| {
+            record.figure(column).ok_or_else(|| format!("no figure {column}: {:?}", record.why_absent(column)))
+        };
+        Ok(Figure {
+            tps: figure(column::COMMIT_THROUGHPUT_TPS)?,
+            // Absent if the database runs in this process and the kernel does not count the CPU time of threads.
+            cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX).unwrap_or(f64::NAN),
+            redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
+        })
+    }
 }
 
-pub(crate) fn loadline(
-    target: &Arc<dyn Target>,
-    work: &Arc<Work>,
-    driver: Driver,
-    jobs: u32,
-    seconds: u32,
-) -> Outcome<Figure> {
-    let record = measured(target, work, driver, jobs, seconds)?;
-    let figure = |column: &Column| {
-        record.figure(column).ok_or_else(|| format!("no figure {column}: {:?}", record.why_absent(column)))
-    };
-    Ok(Figure {
-        tps: figure(column::COMMIT_THROUGHPUT_TPS)?,
-        // Absent if the database runs in this process and the kernel does not count the CPU time of threads.
-        cpu_ms_per_1000: figure(column::CLIENT_CPU_US_PER_TX).unwrap_or(f64::NAN),
-        redo_kib_per_tx: figure(column::REDO_KIB_PER_TX)?,
-    })
+/// Commits that the server has counted so far.
+pub(crate) fn commits(seen: &Snapshot) -> f64 {
+    seen.counters.get(counter::COMMITS).copied().unwrap_or(f64::NAN)
+}
+
+/// The server's counts once it has published so many commits, or three seconds later: a session publishes its last ones when it
+/// ends, a moment after its client.
+pub(crate) fn published(observer: &mut dyn Observer, expected: f64) -> Outcome<Snapshot> {
+    let mut seen = observer.snapshot()?;
+    for _ in 0..30 {
+        if commits(&seen) >= expected {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        seen = observer.snapshot()?;
+    }
+    Ok(seen)
 }
 
 /// Runs `command` and returns what it prints.

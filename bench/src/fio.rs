@@ -39,31 +39,14 @@ pub(crate) struct FioArgs {
     only: String,
 }
 
-/// The points that both measure.
-const POINTS: [Point; 16] = {
-    use Operation as O;
-    const fn p(operation: O, kib: u64, depth: u32) -> Point {
-        Point { operation, size: kib << 10, depth }
-    }
-    [
-        p(O::SyncWriteFdatasyncPrealloc, 4, 1),
-        p(O::SyncWriteFdatasyncPrealloc, 64, 1),
-        p(O::SyncWriteFdatasyncPrealloc, 1024, 1),
-        p(O::SyncWriteDsyncPrealloc, 4, 1),
-        p(O::SyncWriteDsyncPrealloc, 64, 1),
-        p(O::SyncWriteDsyncPrealloc, 1024, 1),
-        p(O::RandomRead, 4, 1),
-        p(O::RandomRead, 4, 32),
-        p(O::RandomRead, 8, 1),
-        p(O::RandomRead, 8, 32),
-        p(O::RandomRead, 16, 1),
-        p(O::RandomRead, 16, 32),
-        p(O::SequentialRead, 1024, 1),
-        p(O::SequentialRead, 1024, 8),
-        p(O::SequentialWrite, 1024, 1),
-        p(O::SequentialWrite, 1024, 8),
-    ]
-};
+/// What both measure: sizes, KiB, and depths of each operation.
+const POINTS: [(Operation, &[u64], &[u32]); 5] = [
+    (Operation::SyncWriteFdatasyncPrealloc, &[4, 64, 1024], &[1]),
+    (Operation::SyncWriteDsyncPrealloc, &[4, 64, 1024], &[1]),
+    (Operation::RandomRead, &[4, 8, 16], &[1, 32]),
+    (Operation::SequentialRead, &[1024], &[1, 8]),
+    (Operation::SequentialWrite, &[1024], &[1, 8]),
+];
 
 #[derive(Debug, Clone, Copy)]
 struct Figure {
@@ -89,7 +72,11 @@ pub(crate) fn run(args: &FioArgs) -> Outcome<()> {
         args.rounds,
         baseline * 1e3
     );
-    let points: Vec<Point> = POINTS.into_iter().filter(|point| point.operation.id().contains(&args.only)).collect();
+    let mut points: Vec<Point> = Vec::new();
+    for (operation, sizes, depths) in POINTS.into_iter().filter(|(o, ..)| o.id().contains(&args.only)) {
+        let each = sizes.iter().flat_map(|kib| depths.iter().map(move |depth| (kib << 10, *depth)));
+        points.extend(each.map(|(size, depth)| Point { operation, size, depth }));
+    }
     let name = |p: &Point| format!("{} {} KiB {}", p.operation.id(), p.size >> 10, p.depth);
     let contest = Contest {
         points: points.iter().map(name).collect(),

@@ -16,7 +16,7 @@ use loadline_storage::Access;
 use self::harness::{Contender, Figures, Length, duel, measure};
 use self::ours::Ours;
 use self::raw::Stream;
-use crate::arena::{Arena, ArenaArgs, Outcome, measured};
+use crate::arena::{Arena, ArenaArgs, Outcome};
 use crate::rounds::{Contest, Figure, Rounds};
 
 /// LGWR-LAT1: 1.5 KiB of redo per commit.
@@ -195,15 +195,15 @@ impl Open<'_> {
 
     /// LGWR-LAT1 inside a private PostgreSQL.
     fn postgres(&self) -> Outcome<Run<'static>> {
-        let arena = ArenaArgs {
+        let args = ArenaArgs {
             clients: self.args.jobs.clone(),
             seconds: (self.args.seconds.ceil() as u32).max(3),
             rounds: self.args.rounds,
             results: self.root.to_owned(),
         };
-        let Arena { target, work } = Arena::open("postgres-temp:", "LGWR-LAT1", &arena, true)?;
+        let arena = Arena::open("postgres-temp:", "LGWR-LAT1", &args, true)?;
         Ok(Box::new(move |jobs| {
-            let record = measured(&target, &work, Driver::Database, jobs, arena.seconds)?;
+            let record = arena.measured(Driver::Database, jobs, args.seconds)?;
             let figure = |column| record.figure(column).unwrap_or(f64::NAN);
             let cpu =
                 [column::SERVER_CPU_USER_US_PER_TX, column::SERVER_CPU_SYS_US_PER_TX, column::CLIENT_CPU_US_PER_TX];

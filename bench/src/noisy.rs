@@ -5,10 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use loadline_analyze::paired::verdict::verdict_of;
 use loadline_analyze::paired::{Verdict, paired_ratio};
@@ -29,7 +26,9 @@ const BURST_MS: std::ops::Range<u64> = 1_000..8_000;
 /// Difference up to which arms are equal.
 const MARGIN: f64 = 0.02;
 /// Pauses are on average so many times as long: the neighbour works a third of the time.
-const PAUSE: u64 = 2;
+const PAUSE: f64 = 2.0;
+/// So many last longer than [`Beside`] does.
+const BURSTS: u64 = 300;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct NoisyArgs {
@@ -54,67 +53,24 @@ pub(crate) struct NoisyArgs {
     results: PathBuf,
 }
 
-/// Work of the neighbour in a burst.
-#[derive(Debug, Clone, Copy)]
-enum Burst {
-    OneCpu,
-    AllCpus,
-    Device,
-}
-
-/// A process of its own that uses CPUs and the device now and then, until it is dropped.
-struct Neighbour {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Neighbour {
-    fn start(seed: u64, folder: &Path) -> Neighbour {
-        let stop = Arc::new(AtomicBool::new(false));
-        let (stopped, file) = (Arc::clone(&stop), folder.join("neighbour"));
-        let thread = std::thread::spawn(move || {
-            let mut random = Random::new(seed);
-            let length = |random: &mut Random| BURST_MS.start + random.below(BURST_MS.end - BURST_MS.start);
-            while !stopped.load(Ordering::Relaxed) {
-                let what = [Burst::OneCpu, Burst::AllCpus, Burst::Device][random.below(3) as usize];
-                let beside = burst(what, &file);
-                sleep(length(&mut random), &stopped);
-                drop(beside);
-                sleep(PAUSE * length(&mut random), &stopped);
-            }
-            let _ = std::fs::remove_file(file);
-        });
-        Neighbour { stop, thread: Some(thread) }
+/// A shell script that uses one CPU, all of them or the device now and then, until it is dropped.
+fn neighbour(seed: u64, folder: &Path) -> Outcome<Beside> {
+    let (cpus, file) = (std::thread::available_parallelism().map_or(1, usize::from), folder.join("neighbour"));
+    // Without a name, what is written ends with its writer.
+    let mut script = format!(
+        "cpu='{LOOP}'; device='exec 3>\"{0}\"; rm \"{0}\"; exec dd if=/dev/zero of=/dev/fd/3 bs=1M count=4096 oflag=dsync'; ",
+        file.display()
+    );
+    let mut random = Random::new(seed);
+    for _ in 0..BURSTS {
+        let (times, what) = [(1, "cpu"), (cpus, "cpu"), (1, "device")][random.below(3) as usize];
+        let mut length_s = || (BURST_MS.start + random.below(BURST_MS.end - BURST_MS.start)) as f64 / 1e3;
+        let (busy_s, idle_s) = (length_s(), PAUSE * length_s());
+        // All stay in the script's group of processes, which ends as one.
+        let one = format!("timeout --foreground {busy_s} sh -c \"${what}\" &");
+        script += &format!("for i in $(seq {times}); do {one} done; sleep {}; ", busy_s + idle_s);
     }
-}
-
-impl Drop for Neighbour {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn sleep(ms: u64, stopped: &AtomicBool) {
-    let until = Instant::now() + Duration::from_millis(ms);
-    while Instant::now() < until && !stopped.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// Processes that use the machine until they are dropped.
-fn burst(what: Burst, file: &Path) -> Outcome<Beside> {
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    match what {
-        Burst::OneCpu => Beside::start(1, &[], LOOP),
-        Burst::AllCpus => Beside::start(cpus, &[], LOOP),
-        Burst::Device => {
-            let write = format!("exec dd if=/dev/zero of={} bs=1M count=4096 oflag=dsync", file.display());
-            Beside::start(1, &[], &write)
-        }
-    }
+    Beside::start(1, &[], &script)
 }
 
 /// A run, and what it took.
@@ -160,7 +116,7 @@ fn runs_on(args: &NoisyArgs, target: &str, runs: u64, seed: u64) -> Outcome<()> 
     for number in 0..runs {
         let (kind_of_target, plan) = (target.replace(|c: char| !c.is_alphanumeric(), ""), &args.plan);
         let name = |kind: &str| format!("{kind_of_target}-{plan}-{}-{kind}", seed + number);
-        let neighbour = Neighbour::start(seed + number, &args.results);
+        let neighbour = neighbour(seed + number, &args.results)?;
         noisy.push(loadline(args, &name("noisy"), &of)?);
         drop(neighbour);
         quiet.push(loadline(args, &name("quiet"), &of)?);
@@ -248,7 +204,7 @@ fn comparisons(args: &NoisyArgs) -> Outcome<()> {
     let arms: Vec<&str> = arms.split(' ').collect();
     let (mut verdicts, mut wrong) = (0_u32, 0_u32);
     for number in 0..args.comparisons {
-        let _neighbour = Neighbour::start(args.seed + 100_000 + u64::from(number), &args.results);
+        let _neighbour = neighbour(args.seed + 100_000 + u64::from(number), &args.results)?;
         let ran = loadline(args, &format!("equal-{}-{number}", args.seed), &arms)?;
         for cell in cells(&ran.records, u32::MAX) {
             let Some(ratio) = paired_ratio(&cell.main_pairs(), ERROR) else { continue };

@@ -13,7 +13,7 @@ use loadline_model::Driver;
 use loadline_model::snapshot::counter;
 use loadline_workload::{Commit, LogicalType, POOL_BYTES};
 
-use crate::arena::{Arena, ArenaArgs, Outcome, loadline, said_by};
+use crate::arena::{Arena, ArenaArgs, Outcome, said_by};
 use crate::pgbench::{MISSING, place, psql};
 use crate::rounds::Contest;
 
@@ -212,7 +212,7 @@ pub(crate) fn run(args: &ProcedureArgs) -> Outcome<()> {
             let (clients, seconds) = (clients[point], args.arena.seconds);
             match contender.checked_sub(1) {
                 None => {
-                    let f = loadline(&arena.target, &arena.work, Driver::Database, clients, seconds)?;
+                    let f = arena.loadline(Driver::Database, clients, seconds)?;
                     Ok(Rate { tps: f.tps, redo_mib_s: f.tps * f.redo_kib_per_tx / 1024.0 })
                 }
                 Some(form) => measure(&arena, &server, (form, &forms[form]), clients, seconds),

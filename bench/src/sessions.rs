@@ -24,7 +24,7 @@ use loadline_model::Driver;
 use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
-use crate::arena::{Load, Outcome, request};
+use crate::arena::{Load, Outcome};
 use crate::rounds::Contest;
 use crate::{pgbench, sysbench};
 use stage::{Product, Stage};
@@ -94,7 +94,7 @@ fn against_peer(product: Product, stage: &Stage, args: &SessionsArgs) -> Outcome
                 // Its time begins before it connects, which takes long if the server makes a process for each session.
                 let connecting = clients / CONNECTED_PER_S;
                 let mut command = pgbench::command(clients, 2, Load::Seconds(seconds + connecting))?;
-                command.args(["-P", "1"]).arg("-f").arg(&script).args(pgbench::place(stage.target.as_ref())?);
+                command.args(["-P", "1"]).arg("-f").arg(&script).args(pgbench::place(stage.arena.target.as_ref())?);
                 // progress: 1.0 s, 5123.0 tps, lat …
                 let reported = |line: &str| {
                     line.strip_prefix("progress: ")?.split(", ").nth(1)?.strip_suffix(" tps")?.parse().ok()
@@ -106,14 +106,13 @@ fn against_peer(product: Product, stage: &Stage, args: &SessionsArgs) -> Outcome
             })
         }
         Product::Mariadb => {
-            let (script, socket) = (sysbench::lookup_script(folder.path())?, sysbench::socket(stage.target.as_ref())?);
+            let (script, socket) = (sysbench::lookup_script(folder.path())?, sysbench::socket(stage.arena.target.as_ref())?);
             compare("sysbench, one prepared SELECT by key", args, stage, |clients, seconds| {
                 let mut command = sysbench::command(&socket, &script, clients, Load::Seconds(seconds));
                 command.arg("--report-interval=1");
                 // [ 1s ] thds: 64 tps: 12345.67 qps: …
-                let reported = |line: &str| {
-                    line.split("tps: ").nth(1).filter(|_| line.starts_with('['))?.split(' ').next()?.parse().ok()
-                };
+                let reported =
+                    |line: &str| line.strip_prefix('[')?.split("tps: ").nth(1)?.split(' ').next()?.parse().ok();
                 let (readings, text) = watched(command, sysbench::MISSING, reported, stage)?;
                 Ok((readings, sysbench::said(&text)?.transactions))
             })
@@ -192,9 +191,7 @@ fn compare(
 ) -> Outcome<()> {
     println!("loadline against {peer}: {}, {} rounds of {} s", stage.name()?, args.rounds, args.seconds);
     let of_loadline = |jobs, seconds| {
-        let request =
-            request(&stage.target, &stage.work, Driver::Client, jobs, (WARMUP_S, f64::from(seconds) - WARMUP_S));
-        loadline(stage, request)
+        loadline(stage, stage.arena.request(Driver::Client, jobs, (WARMUP_S, f64::from(seconds) - WARMUP_S)))
     };
     let contest = Contest {
         points: args.clients.iter().map(|clients| format!("{clients} sessions")).collect(),

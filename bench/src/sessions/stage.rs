@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use loadline_database::{Target, Work};
-use loadline_model::snapshot::counter;
+use loadline_database::Work;
 
 use super::SessionsArgs;
 use super::turns::{Turns, turns};
-use crate::arena::{Outcome, with_settings};
+use crate::arena::{Arena, Outcome, commits, published, with_settings};
 
 /// The server may count this many commits beside those of a contender: sessions that it opens itself.
 const OTHERS: f64 = 10.0;
@@ -28,65 +26,48 @@ pub(super) enum Product {
 
 /// A server with the rows of SRV-QUERY1.
 pub(super) struct Stage {
-    product: Product,
-    pub(super) target: Arc<dyn Target>,
-    pub(super) work: Arc<Work>,
+    /// Name of the server's processes.
+    process: &'static str,
+    pub(super) arena: Arena,
 }
 
 impl Stage {
     /// A private server that takes so many sessions.
     pub(super) fn start(product: Product, args: &SessionsArgs, sessions: u32) -> Outcome<Stage> {
-        let url = match product {
-            Product::Postgres => "postgres-temp:",
-            Product::Mariadb => "mariadb-temp:",
+        let (url, process) = match product {
+            Product::Postgres => ("postgres-temp:", "postgres"),
+            Product::Mariadb => ("mariadb-temp:", "mariadbd"),
         };
         let settings = BTreeMap::from([("max_connections".to_owned(), (sessions + 100).to_string())]);
         let target = with_settings(url, &args.results, &settings)?;
         let work = Arc::new(Work::from_catalogue("SRV-QUERY1", &[])?);
         target.create(&work)?;
         target.load(&work, 8)?;
-        Ok(Stage { product, target, work })
+        Ok(Stage { process, arena: Arena { target, work } })
     }
 
     pub(super) fn name(&self) -> Outcome<String> {
-        let info = self.target.info()?;
+        let info = self.arena.target.info()?;
         Ok(format!("{} {}", info.product, info.version))
     }
 
     /// Times that each session of the server was given a CPU.
     pub(super) fn turns(&self) -> Turns {
-        let server = match self.product {
-            Product::Postgres => "postgres",
-            Product::Mariadb => "mariadbd",
-        };
-        turns(server)
+        turns(self.process)
     }
 
     /// Commits that the server has counted so far.
     pub(super) fn counted(&self) -> Outcome<f64> {
-        let counters = self.target.observer()?.snapshot()?.counters;
-        Ok(counters.get(counter::COMMITS).copied().unwrap_or(f64::NAN))
+        Ok(commits(&self.arena.target.observer()?.snapshot()?))
     }
 
     /// Holds the transactions that a contender says against what the server has counted since `before`.
     pub(super) fn confirm(&self, before: f64, said: f64, clients: u32) -> Outcome<()> {
         let most = said * 1.001 + OF_A_SESSION * f64::from(clients) + OTHERS;
-        let mut counted = f64::NAN;
-        // Servers count some transactions a moment after their session has ended.
-        for _ in 0..30 {
-            counted = self.counted()? - before;
-            if counted >= said {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let counted = commits(&published(self.arena.target.observer()?.as_mut(), before + said)?) - before;
         if counted >= said * 0.999 && counted <= most {
             return Ok(());
         }
-        let who = match self.product {
-            Product::Postgres => "PostgreSQL",
-            Product::Mariadb => "MariaDB",
-        };
-        Err(format!("{said} transactions are said and {who} has counted {counted}").into())
+        Err(format!("{said} transactions are said and {} has counted {counted}", self.name()?).into())
     }
 }

@@ -376,7 +376,7 @@ fn jobs_run(child: &mut Child) -> Outcome<bool> {
     Err("no job began within two minutes".into())
 }
 
-/// Processes beside a run. They end with it, with the bench (timeout(1) passes a TERM on, and could not a KILL), or after two minutes.
+/// Processes beside a run. They end with it, with the bench (timeout(1) passes a TERM on, and could not a KILL), or after an hour.
 pub(crate) struct Beside(Vec<Child>);
 
 impl Beside {
@@ -384,7 +384,7 @@ impl Beside {
     pub(crate) fn start(n: usize, through: &[&str], script: &str) -> Outcome<Beside> {
         let start = |_| {
             let mut command = Command::new("setpriv");
-            command.args(["--pdeathsig", "TERM", "--"]).args(through).args(["timeout", "120", "sh", "-c", script]);
+            command.args(["--pdeathsig", "TERM", "--"]).args(through).args(["timeout", "3600", "sh", "-c", script]);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
         };
         Ok(Beside((0..n).map(start).collect::<Result<_, _>>()?))
