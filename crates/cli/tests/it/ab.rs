@@ -156,77 +156,18 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
 
 #[test]
 fn each_arm_is_measured_in_turns_with_the_first_stored_and_reported_as_it_was_found() {
-    let results = results();
-    let arms = ["--target-a", "sqlite:", "--target-b", "wal:", "--target-c", A, "--pairs", "1"];
-    let ran = measured(&ab(&arms, results.path()));
-    let (folder, tests) = (ran.folder(), tests_of(&ran.folder()));
-    let mut windows: Vec<(&str, &str)> =
-        tests.iter().map(|t| (t["arm"].as_str().unwrap(), t["beside"].as_str().unwrap_or("B"))).collect();
-    windows.sort_unstable();
-    assert_eq!(windows, [("A", "B"), ("A", "C"), ("B", "B"), ("C", "C")], "{}", ran.said());
-    let csv = printed(&format!("compare {} --format csv --output -", folder.display()));
-    let main = csv.lines().filter(|line| line.contains(",commit_throughput_tps,"));
-    assert_eq!(main.map(|line| line.rsplit(',').next().unwrap()).collect::<Vec<_>>(), ["B", "C"], "{csv}");
-    let found = &manifest_of(&folder)["variants"];
-    let products = [0, 1, 2].map(|n: usize| found[n]["target"]["product"].as_str().unwrap());
-    assert_eq!(products, ["SQLite", "reference log writer", "null engine"]);
-    let text = report(&folder, "--format md");
-    assert!(text.contains(&format!("| Product | {} |", products.join(" | "))), "{text}");
-    // A page of each window, with the product that it is of.
-    let pages: Vec<String> = (1..=4).map(|test| read(folder.join(format!("report/test-{test}.html")))).collect();
-    let of = |product: &&str| pages.iter().filter(|page| page.contains(&format!(": {product} "))).count();
-    assert_eq!(products.iter().map(of).collect::<Vec<_>>(), [2, 1, 1]);
+    hold_runs(include_str!("data/demands/arms.toml"), &[]);
 }
 
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn a_command_is_held_against_the_settings_that_it_changed() {
-    let (server, results) = (Server::start(&[]), results());
-    let psql = format!(
-        "{} -Xqh {} -p {} -U boss postgres",
-        Server::bin().join("psql").display(),
-        server.folder_path().display(),
-        server.port
-    );
-    let set = |value: &str| {
-        format!(
-            "{psql} -c 'ALTER SYSTEM SET full_page_writes = {value}' -c 'SELECT pg_reload_conf()' > /dev/null && sleep 0.2"
-        )
-    };
-    let url = server.url();
-    let with = |a: &str, b: &str, pairs: &str| {
-        let switch = ["--target", &url, "--switch-a", a, "--switch-b", b, "--pairs", pairs, "--label-b", "fpw"];
-        run(&ab(&switch, results.path()))
-    };
-    // A window may be refused beside other tests; what the arms are is known all the same.
-    let ran = with(&set("on"), &set("off"), "1");
-    assert!(ran.code < 2, "{}", ran.said());
-    let found = manifest_of(&ran.folder());
-    let state = |n: usize| found["variants"][n]["target"]["settings"]["full_page_writes"].as_str().unwrap().to_owned();
-    assert_eq!([state(0), state(1)], ["on", "off"]);
-    assert!(found["target"]["settings"]["full_page_writes"] == "on" && ran.out.contains("B: fpw"), "{found}");
-    let text = report(&ran.folder(), "--format md");
-    assert!(text.contains("| full\\_page\\_writes | on | off |"), "{text}");
-    // A command that does nothing from its third call on.
-    let count = results.path().join("count");
-    let count = count.display();
-    let twice = |value: &str| format!("echo x >> {count}; [ $(wc -l < {count}) -gt 2 ] || {{ {}; }}", set(value));
-    let ran = with(&twice("on"), &twice("off"), "2");
-    ran.fails(3, &["was not brought about: full_page_writes is"]);
-    let ran = with("true", ":", "1");
-    assert!(ran.code < 2 && ran.err.contains("whether the commands changed anything else"), "{}", ran.said());
-}
-
-#[test]
-#[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
-fn an_arm_that_a_command_spoils_is_named_with_the_way_to_measure_it() {
-    let (server, results) = (Maria::start(&[]), results());
-    let client = format!("mariadb --no-defaults -uroot -S {}", server.file("s"));
-    let set = |value: u8| format!("{client} -e 'SET GLOBAL innodb_flush_log_at_trx_commit = {value}'");
-    let (a, b, url) = (set(1), set(2), server.url("root"));
-    let given = ["--target", &url, "--switch-a", &a, "--switch-b", &b, "--pairs", "1"];
-    run(&ab(&given, results.path())).fails(2, &["in arm B, LGWR-LAT1", "--force"]);
-    assert_eq!(server.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").unwrap(), "1", "put back");
+fn a_command_is_held_against_the_settings_that_it_changed_or_spoiled() {
+    let (server, maria) = (Server::start(&[]), Maria::start(&[]));
+    let psql = format!("{:?} -Xq postgres", server.client("psql"));
+    let [url, of_maria, socket] = [server.url(), maria.url("root"), maria.file("s")];
+    let names = [("{url}", &*url), ("{psql}", &*psql), ("{mariadb}", &*of_maria), ("{socket}", &*socket)];
+    hold_runs(include_str!("data/demands/switches.toml"), &names);
+    assert_eq!(maria.sql("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").unwrap(), "1", "put back");
 }
 
 #[test]

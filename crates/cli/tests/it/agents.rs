@@ -109,23 +109,9 @@ fn jobs_are_spread_over_agents_and_add_up() {
 #[test]
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn a_server_is_loaded_by_agents_that_it_is_sent_to() {
-    let server = Server::start(&[]);
-    let fleet = Fleet::new("a1 a2");
-    let target = server.tcp("boss", Some("tops3cret"));
-    let more =
-        format!("--workload-file {EXAMPLE} --workload LGWR-LAT1 --jobs 5 --duration 1s --warmup 300ms --size 8MiB");
-    let ran = fleet.run(2, &target, &more);
-    assert!(!ran.said().contains("tops3cret"));
-    let tests = tests_of(&ran.folder());
-    assert!(!tests.is_empty(), "{}", ran.said());
-    // The database counted what the agents say, and has the rows that they say.
-    all_passed(&tests, &["errors", "commits-database"]);
-    for test in &tests {
-        assert!(sound(test) && outcome(test, "work-evidence") != "failed", "{test}");
-    }
-    // Whoever lacks the password says so, and which agent it is.
-    let ran = fleet.run(2, &target, &format!("{SHORT} --jobs 2 --agent-credentials local"));
-    ran.fails(3, &["agent a1 on", "agent a2 on", "password"]);
+    let (server, fleet) = (Server::start(&[]), Fleet::new("a1 a2"));
+    let names = [("{url}", &*server.tcp("boss", Some("tops3cret"))), ("{hub}", &fleet.reach)];
+    hold_runs(include_str!("data/demands/sent.toml"), &names);
 }
 
 #[test]

@@ -1,12 +1,17 @@
 //! Command lines and what they say: bad input, which is named before anything starts (`data/refused.toml`), and what is made of stored
 //! results without measuring (`data/stored.toml`).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::common::*;
 
 #[derive(Deserialize)]
 struct Cases {
+    /// Texts of files that the lines read.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
     case: Vec<Case>,
 }
 
@@ -26,14 +31,13 @@ struct Case {
 }
 
 impl Case {
-    /// Runs it and demands what it says, its exit code being `code` unless it has one. `names` are what `{name}` stands for.
-    fn holds(&self, code: i32, names: &[(&str, &str)]) -> Ran {
-        let filled = |text: &str| names.iter().fold(text.to_owned(), |text, (name, of)| text.replace(name, of));
-        let line = filled(&self.line);
+    /// Runs it and demands what it says, its exit code being `code` unless it has one.
+    fn holds(&self, code: i32) -> Ran {
+        let line = &self.line;
         let mut command = loadline();
-        command.args(without_tries(&quoted(&line)));
+        command.args(without_tries(&quoted(line)));
         if !self.input.is_empty() {
-            command.stdin(std::fs::File::open(filled(&self.input)).unwrap());
+            command.stdin(std::fs::File::open(&self.input).unwrap());
         }
         let ran = Ran::from_output(command.output().unwrap());
         let all = ran.said();
@@ -41,19 +45,20 @@ impl Case {
         for (parts, text) in [(&self.prints, &ran.out), (&self.says, &ran.err)] {
             // Lines of prose are wrapped.
             let unwrapped = words(text).join(" ");
-            let has = |part: String| text.contains(&part) || unwrapped.contains(&part);
-            parts.iter().for_each(|part| assert!(has(filled(part)), "{line} without '{part}': {all}"));
+            let has = |part: &str| text.contains(part) || unwrapped.contains(part);
+            parts.iter().for_each(|part| assert!(has(part), "{line} without '{part}': {all}"));
         }
-        let lacks = self.lacks.iter().map(|part| filled(part)).chain(PASSWORDS.map(str::to_owned));
-        lacks.for_each(|part| assert!(!all.contains(&part), "{line} with '{part}': {all}"));
+        let lacks = self.lacks.iter().map(String::as_str).chain(PASSWORDS);
+        lacks.for_each(|part| assert!(!all.contains(part), "{line} with '{part}': {all}"));
         ran
     }
 }
 
-/// Runs the lines of a table in their order. They succeed unless they have an exit code.
+/// Runs the lines of a table in their order. They succeed unless they have an exit code. `names` are what `{name}` stands for.
 pub(crate) fn hold(table: &str, names: &[(&str, &str)]) {
-    let cases: Cases = toml::from_str(table).unwrap();
-    cases.case.iter().for_each(|case| drop(case.holds(0, names)));
+    let Cases { files, case } = toml::from_str(&filled(table, names)).unwrap();
+    files.iter().for_each(|(name, text)| std::fs::write(name, text).unwrap());
+    case.iter().for_each(|case| drop(case.holds(0)));
 }
 
 /// Files of other tools.
@@ -72,32 +77,20 @@ fn what_is_refused_is_named_without_a_password_and_leaves_nothing() {
         ("{data}", DATA),
         ("{others}", OTHERS),
     ];
-    let refused: Cases = toml::from_str(include_str!("data/refused.toml")).unwrap();
+    let refused: Cases = toml::from_str(&filled(include_str!("data/refused.toml"), &names)).unwrap();
     for mut case in refused.case {
         // A private server is asked what its settings are.
         if case.line.contains("-temp:") && !cfg!(feature = "servers") {
             continue;
         }
         if ["run", "ab", "replica-cost"].iter().any(|measures| case.line.split(' ').next() == Some(measures)) {
-            case.line += " --results {dir}/runs";
+            case.line += &format!(" --results {path}/runs");
         }
-        let ran = case.holds(2, &names);
+        let ran = case.holds(2);
         assert!(ran.out.is_empty(), "{}: {}", case.line, ran.said());
         assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "{} left something behind", case.line);
     }
 }
-
-/// Tables and texts that commands read.
-const FILES: [(&str, &str); 5] = [
-    ("good.csv", "jobs,commit_throughput_tps,commit_latency_ms\n2,4000,0.5\n8,10000,0.8\n16,12800,1.25\n"),
-    ("bad.csv", "jobs,commit_throughput_tps,commit_latency_ms\n2,4000,0.5\n8,10000,0.8\n16,18200,1.25\n"),
-    ("feature.csv", "who;n;rate;wait\nold;8;26.566;0,301\nnew;8;73.915;0,108\n"),
-    ("prose.txt", "Nothing here is a table.\n"),
-    (
-        "colours.csv",
-        "platform,jobs,tps,latency_ms,\u{1b}[2Jx\n\u{1b}[31mred,8,9000,2.00,1\n\u{1b}[31mred,16,9500,1.70,2\n",
-    ),
-];
 
 /// Runs that are made of files of another tool.
 fn imported(dir: &Path, line: &str) -> Vec<PathBuf> {
@@ -110,11 +103,6 @@ fn imported(dir: &Path, line: &str) -> Vec<PathBuf> {
 fn what_is_stored_is_read_without_measuring() {
     let dir = results();
     let path = dir.path().display().to_string();
-    for (name, text) in FILES {
-        std::fs::write(dir.path().join(name), text).unwrap();
-    }
-    let plan = format!("workload-file = ['{EXAMPLE}']\nworkload = ['TP-LIGHT']\nparameters.QUEUE.batch = 5\n");
-    std::fs::write(dir.path().join("plan.toml"), plan).unwrap();
     let select = read(format!("{OTHERS}/pgbench-select.txt"));
     std::fs::write(dir.path().join("faster.txt"), select.replace("tps = 14699", "tps = 29398")).unwrap();
 
@@ -196,19 +184,9 @@ fn results_that_are_a_file_are_refused_before_anything_starts() {
     let dir = results();
     let file = dir.path().join("file");
     std::fs::write(&file, "mine").unwrap();
-    // Nothing is tried of a server that is not there.
-    let at = |results: &str| run(&["run", "--target", "postgres://u@127.0.0.1:1/d", "--results", results]);
-    for results in [file.to_str().unwrap(), file.join("x").to_str().unwrap(), "/proc/x"] {
-        at(results).fails(2, &[&format!("'{results}'")]);
-    }
+    hold(include_str!("data/places.toml"), &[("{dir}", dir.path().to_str().unwrap())]);
     assert_eq!(read(file), "mine");
-    for command in ["run", "ab", "replica-cost"] {
-        run(&[command, "--results", ""]).fails(2, &["'--results <DIR>'"]);
-        run(&[command, "--workload-file", ""]).fails(2, &["'--workload-file <FILE>'"]);
-    }
-    // A run that is refused later leaves no folder.
-    at(dir.path().join("a/b").to_str().unwrap()).fails(3, &[]);
-    assert!(!dir.path().join("a").exists());
+    assert!(!dir.path().join("a").exists(), "a run that is refused later leaves no folder");
 }
 
 #[test]

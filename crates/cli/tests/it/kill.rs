@@ -151,14 +151,7 @@ fn on_a_users_server_a_killed_run_is_cleaned_and_a_killed_server_keeps_what_was_
 fn without_space_for_the_reference_the_run_goes_on_and_says_why() {
     let dir = results();
     let small = Small::mount(dir.path(), "64m");
-    // A log in memory is measured by force only. A busy machine may make short tests invalid.
-    let ran = lat1("sqlite:", &small.path, "--force --jobs 1,2 --duration 300ms --warmup 200ms");
-    let tests = tests_of(&ran.folder());
-    assert_eq!(tests.len(), 2, "{}", ran.said());
-    for test in &tests {
-        assert!(absent(test, "limit_tps").contains("640.0 MiB"), "{test}");
-    }
-    assert_eq!(leftovers(&small.path), Vec::<String>::new());
+    hold_runs(include_str!("data/demands/space.toml"), &[("{small}", small.path.to_str().unwrap())]);
 }
 
 #[test]

@@ -2,39 +2,12 @@
 
 use crate::common::*;
 
-fn queries(target: &str, results: &Path, more: &str) -> Ran {
-    let short = "--workload SRV-QUERY1 --jobs 1 --duration 0.3s --warmup 0.2s --no-probe --size 1MiB";
-    let ran = on(target, results, &format!("{short} {more}"));
-    if ran.code <= 1 {
-        sound_tests(&ran);
-    }
-    ran
-}
-
 #[test]
 fn data_are_kept_used_again_refused_and_loaded_anew() {
     let dir = results();
-    let (runs, file) = (dir.path().join("runs"), dir.path().join("kept.db"));
-    let url = format!("sqlite:{}", file.display());
-    let first = queries(&url, &runs, "--keep-data");
-    assert!(first.code <= 1 && first.err.contains("loaded lookup: 100,000 rows"), "{}", first.said());
-    let manifest = manifest_of(&first.folder());
-    let loaded = &manifest["data_set"][0];
-    assert!(loaded["rows_loaded"] == 100_000 && loaded["load_s"].as_f64().unwrap() > 0.0, "{loaded:#}");
-    // Used again, and kept by a run that does not say so: it did not make them.
-    let again = queries(&url, &runs, "");
-    assert!(again.code <= 1 && !again.said().contains("loaded lookup") && file.exists(), "{}", again.said());
-    let before = std::fs::read_dir(&runs).unwrap().count();
-    let other = queries(&url, &runs, "--seed 7");
-    other.fails(3, &["other data are in place", "seed 42", "seed 7", "--reload", "loadline clean"]);
-    assert_eq!(std::fs::read_dir(&runs).unwrap().count(), before, "nothing was begun");
-    let reloaded = queries(&url, &runs, "--seed 7 --reload");
-    assert!(reloaded.code <= 1 && reloaded.err.contains("loaded lookup"), "{}", reloaded.said());
-    assert!(!file.exists(), "what a run makes goes with it");
-    queries(&url, &runs, "--keep-data");
-    assert!(file.exists());
-    ok(&["clean", "--target", &url]);
-    assert!(!file.exists());
+    let file = dir.path().join("kept.db");
+    hold_runs(include_str!("data/demands/kept.toml"), &[("{file}", file.to_str().unwrap())]);
+    assert!(!file.exists(), "it is cleaned");
 }
 
 #[test]

@@ -23,45 +23,9 @@ const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --no-probe";
 
 #[test]
 fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it_cannot_do() {
-    let (server, dir) = (Maria::start(&["--innodb-force-primary-key=1"]), results());
-    let url = server.url("root");
-    let with = |more: &str| on(&url, dir.path(), &format!("{SHORT} {more}"));
-    let named = with("--workload DBL-22,TP-LIGHT --jobs 1");
-    ends(&named, true);
-    assert_eq!(tested_and_skipped(&named.folder()), [["TP-LIGHT"], ["DBL-22"]]);
-    let plan = dir.path().join("plan.toml");
-    std::fs::write(&plan, "workload = [\"DBL-22\", \"TP-LIGHT\"]\njobs = [1]\n").unwrap();
-    let planned = with(plan.to_str().unwrap());
-    ends(&planned, false);
-    assert!(planned.err.contains("DBL-22: ") && planned.err.contains("error 1173"), "{}", planned.said());
-    let doctor = || command(&format!("doctor --target {url}")).out;
-    let warns = |line: &str| ["warning", "innodb_force_primary_key", "DBL-22"].iter().all(|part| line.contains(part));
-    assert!(doctor().lines().any(warns), "{}", doctor());
-    // Nothing could be measured.
-    with("--workload DBL-22 --jobs 1").fails(1, &["error 1173"]);
-
-    server.sql("SET GLOBAL max_prepared_stmt_count = 6").unwrap();
-    let ran = with("--workload TP-MEDIUM,LGWR-LAT1 --jobs 1,4,8 --repeat 2 --driver client");
-    ends(&ran, true);
-    let once = [("LGWR-LAT1", 1), ("LGWR-LAT1", 4), ("TP-MEDIUM", 1)];
-    assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [once, once].concat(), "{}", ran.said());
-    assert!(ran.err.contains("TP-MEDIUM: with 4 jobs and more"), "{}", ran.said());
-    assert!(doctor().contains("max_prepared_stmt_count = 6: one of the limits of jobs"), "{}", doctor());
-
-    // The server ends the session of a packet that is too long for it.
-    server.sql("SET GLOBAL max_prepared_stmt_count = 16382").unwrap();
-    server.sql("SET GLOBAL innodb_force_primary_key = 0").unwrap();
-    server.sql("SET GLOBAL max_allowed_packet = 1024").unwrap();
-    std::fs::write(&plan, "workload = [\"LGWR-LAT1\", \"DBL-11\", \"DBL-22\"]\njobs = [1]\n").unwrap();
-    for (asked, is_named) in [(plan.to_str().unwrap(), false), ("--workload LGWR-LAT1,DBL-11,DBL-22 --jobs 1", true)] {
-        let ran = with(asked);
-        ends(&ran, is_named);
-        let [tested, mut skipped] = tested_and_skipped(&ran.folder());
-        skipped.dedup();
-        assert_eq!((tested, skipped), (vec!["DBL-11".to_owned()], ["LGWR-LAT1", "DBL-22"].map(str::to_owned).to_vec()));
-        assert!(ran.err.contains("error 1153"), "{}", ran.said());
-    }
-    assert!(doctor().contains("max_allowed_packet = 1024: the server refuses longer packets"), "{}", doctor());
+    let server = Maria::start(&["--innodb-force-primary-key=1"]);
+    let sql = format!("mariadb --no-defaults -uroot -S {} -e", server.file("s"));
+    hold_runs(include_str!("data/demands/refused.toml"), &[("{url}", &server.url("root")), ("{sql}", &sql)]);
 }
 
 #[test]

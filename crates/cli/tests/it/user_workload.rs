@@ -6,12 +6,6 @@ use crate::common::*;
 const TYPED: &str = include_str!("data/typed.toml");
 const MAYBE: &str = include_str!("data/maybe.toml");
 
-/// Runs a workload file for a moment; `more` are further words.
-fn run_file(file: &Path, target: &str, results: &Path, more: &str) -> Ran {
-    let short = "--duration 500ms --warmup 200ms --no-probe";
-    on(target, results, &format!("--workload-file {} {short} {more}", file.display()))
-}
-
 #[test]
 #[cfg(feature = "servers")]
 fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
@@ -37,30 +31,14 @@ fn every_part_of_the_language_is_proved_on_every_database_with_tables() {
 #[cfg_attr(not(feature = "servers"), ignore = "a server: ./test")]
 fn an_error_of_a_statement_names_it() {
     let (server, dir) = (Server::start(&[]), results());
-    let file = dir.path().join("maybe.toml");
-    let (one, unknown) = (MAYBE.replace("[0, 1]", "[1, 1]"), MAYBE.replace("id % 2", "nosuch"));
     // A procedure counts rows as well, if their number is known.
     let exact = MAYBE.replace("[0, 1]", "1").replace("RETURNING id", "");
-    const ROWS: &str = " touched 0 rows instead of 1";
-    let url = server.url();
-    let postgres = url.as_str();
-    for (target, text, says) in [
-        ("sqlite:", &one, ROWS),
-        (postgres, &one, ROWS),
-        (postgres, &exact, ROWS),
-        ("sqlite:", &unknown, ": "),
-        (postgres, &unknown, ": "),
-    ] {
-        std::fs::write(&file, text).unwrap();
-        let ran = run_file(&file, target, dir.path(), "--jobs 1,2");
-        ran.fails(1, &[&format!("'take' ({}:13){says}", file.display())]);
-        if says == ROWS {
-            // Of a window that nobody worked in, what others used is no disturbance. Half of a client's transactions succeed.
-            let tests = tests_of(&ran.folder());
-            let mut idle = tests.iter().filter(|t| t["commit_latency_ms"].is_null());
-            assert!(idle.all(|t| t["disturbed_by"].is_null() && t["other_cpu_pct"].is_null()), "{tests:#?}");
-        }
+    let (one, unknown) = (MAYBE.replace("[0, 1]", "[1, 1]"), MAYBE.replace("id % 2", "nosuch"));
+    for (name, text) in [("one.toml", one), ("exact.toml", exact), ("unknown.toml", unknown)] {
+        std::fs::write(dir.path().join(name), text).unwrap();
     }
+    let names = [("{url}", &*server.url()), ("{dir}", dir.path().to_str().unwrap())];
+    hold_runs(include_str!("data/demands/errors.toml"), &names);
 }
 
 #[test]

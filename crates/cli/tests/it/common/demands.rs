@@ -27,6 +27,8 @@ struct Measured {
     on: Vec<String>,
     /// The command, if it is not `run`.
     command: Option<String>,
+    /// Lines for a shell that come before, each of which must succeed.
+    before: Vec<String>,
     /// A word with blanks is within single quotes.
     line: String,
     /// Files of the folder `{files}`, and their texts.
@@ -134,15 +136,17 @@ fn environment(folder: &Path) -> Environment<'static> {
 
 impl Measured {
     /// Makes the run; what does not hold of it.
-    fn wrong(&self, on_target: &str, line: &str, of_all: &[Demand]) -> Vec<String> {
+    fn wrong(&self, on_target: &str, of_all: &[Demand]) -> Vec<String> {
+        self.before.iter().for_each(|line| done(Command::new("sh").args(["-c", line])));
         let within = self.within.as_deref().unwrap_or("/var/tmp");
         let dir = tempfile::Builder::new().prefix("loadline-test-").tempdir_in(within).unwrap();
         let measure = self.command.as_deref().unwrap_or("run");
         let files = tempfile::tempdir().unwrap();
         self.files.iter().for_each(|(name, text)| std::fs::write(files.path().join(name), text).unwrap());
-        let line = line.replace("{files}", files.path().to_str().unwrap());
+        let line = self.line.replace("{files}", files.path().to_str().unwrap());
         let ran = run(&quoted(&format!("{measure} --target {on_target} --results {} {line}", dir.path().display())));
         let folder = PathBuf::from(ran.out.lines().last().unwrap_or_default());
+        let made = std::fs::read_dir(dir.path()).unwrap().count();
         let tests = if self.unjudged { tests_of(&folder) } else { sound_tests(&ran) };
         let mut bounds = Vec::new();
         if !self.unjudged {
@@ -167,8 +171,11 @@ impl Measured {
         }
         let left = leftovers(dir.path());
         wrong.extend((!left.is_empty()).then(|| format!("left behind: {left:?}")));
+        wrong.extend((ran.out.is_empty() && made > 0).then(|| "a run was begun and is not named".to_owned()));
         let secret = Command::new("grep").args(["-rlE", &PASSWORDS.join("|")]).arg(dir.path()).output().unwrap().stdout;
-        wrong.extend((!secret.is_empty()).then(|| format!("a password in {}", String::from_utf8_lossy(&secret))));
+        let is_said = PASSWORDS.iter().any(|password| ran.said().contains(password));
+        let is_told = is_said || !secret.is_empty();
+        wrong.extend(is_told.then(|| format!("a password is said, or in {}", String::from_utf8_lossy(&secret))));
         if wrong.is_empty() { wrong } else { vec![format!("{on_target} {line}\n{}\n{}", wrong.join("\n"), ran.said())] }
     }
 }
@@ -176,19 +183,17 @@ impl Measured {
 /// Makes the runs of a table, each so many `times`, and demands what must hold of them; each may miss it `missed` times. `names` are what
 /// `{name}` stands for.
 pub(crate) fn hold_runs_often(table: &str, names: &[(&str, &str)], times: usize, missed: usize) {
-    let table: Demands = toml::from_str(table).unwrap();
-    let filled = |text: &String| names.iter().fold(text.clone(), |text, (name, of)| text.replace(name, of));
+    let table: Demands = toml::from_str(&filled(table, names)).unwrap();
     let mut wrong = Vec::new();
     for run in &table.run {
-        for target in run.on.iter().map(filled).filter(|on| cfg!(feature = "servers") || !on.contains("-temp:")) {
-            let line = filled(&run.line);
-            let all: Vec<String> = (0..times).flat_map(|_| run.wrong(&target, &line, &table.each)).collect();
+        for target in run.on.iter().filter(|on| cfg!(feature = "servers") || !on.contains("-temp:")) {
+            let all: Vec<String> = (0..times).flat_map(|_| run.wrong(target, &table.each)).collect();
             wrong.extend((all.len() > missed).then(|| all.join("\n")));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     let mut all = table.run.iter().flat_map(|run| &run.each).chain(&table.each);
-    let idle = all.find(|demand| !demand.met.get()).filter(|_| cfg!(feature = "servers"));
+    let idle = all.find(|demand| cfg!(feature = "servers") && !demand.met.get());
     assert!(idle.is_none(), "no test is one of which {:?}", idle.map(|demand| &demand.when));
 }
 

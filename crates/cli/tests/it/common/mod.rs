@@ -137,6 +137,11 @@ pub(crate) fn quoted(line: &str) -> Vec<&str> {
     line.split('\'').enumerate().flat_map(|(n, part)| if n % 2 == 1 { vec![part] } else { words(part) }).collect()
 }
 
+/// A text, and what its `names` stand for.
+pub(crate) fn filled(text: &str, names: &[(&str, &str)]) -> String {
+    names.iter().fold(text.to_owned(), |text, (name, of)| text.replace(name, of))
+}
+
 /// Runs a command line of [`words`].
 pub(crate) fn command(line: &str) -> Ran {
     run(&words(line))
