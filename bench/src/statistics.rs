@@ -81,6 +81,11 @@ fn percent(values: impl IntoIterator<Item = bool>) -> f64 {
     100.0 * hits as f64 / f64::from(all.max(1))
 }
 
+/// Share that was found of those that differ, if some do.
+fn of_those(found: usize, of: usize) -> String {
+    if of == 0 { String::new() } else { format!("{:.0} %", 100.0 * found as f64 / of as f64) }
+}
+
 fn estimate(pairs: &[Pair], error: f64) -> Option<PairedEstimate> {
     paired_ratio(pairs, error).filter(|r| r.interval.is_some())
 }
@@ -206,11 +211,7 @@ fn families(runs: usize) {
             found += right;
         }
         let noise = if alike == 1 { "each its own".to_owned() } else { format!("{alike} share one") };
-        let found = if different == 0 {
-            String::new()
-        } else {
-            format!("{:.0} %", 100.0 * found as f64 / (runs * different) as f64)
-        };
+        let found = of_those(found, runs * different);
         println!("| {different} | {noise} | {:.1} % | {found} |", 100.0 * wrong_share / runs as f64);
     }
 }

@@ -7,21 +7,7 @@ use super::Measured;
 use super::list::List;
 use crate::outcomes::head;
 
-const HEAD: &str = "# Servers that loadline was run on
-
-Written by `cargo run -p loadline-bench -- servers --docs docs/servers.md`, which fetches each server, starts it as a private
-one through `?bin=`, runs the plans with short windows, and removes it (rest: the workloads that are in no plan). Short windows on a small machine: whether tests are
-valid counts here, not their figures, and tests that others on the machine disturbed are kept. A cell is the number of valid
-tests of all that ran, with both drivers, and how many workloads were skipped with each. Where a plan has fewer tests than
-elsewhere, it ran with one driver, fewer job counts or some of its workloads only. The page of a workload says why a driver skips it
-([workloads](workloads/README.md)); DBWR-CKPT was skipped on MariaDB 11.4 and MySQL, which have no `innodb_log_checkpoint_now`. The builds from Maven are made for size:
-their speed is not that of a distribution's. PostgreSQL 15 and MariaDB 10.11 are the packages of Debian 12, with which
-loadline is tested and its [measurements](measurements.md) are made.
-
-DuckDB is a library, not a server. 1.5.6 and 1.4.4 (npm, `@duckdb/node-bindings-linux-x64`, `1.5.6-r.1` and `1.4.4-r.1`) ran the quick
-plan with one and two jobs on 2026-11-29, beside compilers: no test was refused, and 5 of 18 workloads were skipped with their reasons.
-
-";
+const HEAD: &str = include_str!("head.md");
 
 /// The page about `all` outcomes.
 pub(super) fn page(list: &List, all: &[Measured]) -> String {

@@ -4,7 +4,7 @@ use loadline_analyze::paired::simulated::Machine;
 use loadline_analyze::trend::{Change, judge};
 use loadline_model::Random;
 
-use super::{ERROR, QUIET, each, percent, table};
+use super::{ERROR, QUIET, each, of_those, percent, table};
 
 const NIGHTLY: Machine = Machine { noise: 0.05, ..QUIET };
 const LENGTHS: [usize; 4] = [8, 10, 20, 40];
@@ -99,11 +99,7 @@ fn together(runs: usize) {
             wrong += bad as f64 / changed.len().max(1) as f64;
             right += changed.len() - bad;
         }
-        let found = if different == 0 {
-            String::new()
-        } else {
-            format!("{:.0} %", 100.0 * right as f64 / (runs * different) as f64)
-        };
+        let found = of_those(right, runs * different);
         println!("| {different} | {:.1} % | {found} |", 100.0 * wrong / runs as f64);
     }
 }

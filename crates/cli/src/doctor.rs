@@ -221,14 +221,11 @@ fn others(target: &dyn Target) -> Result<Option<Finding>, Failure> {
 /// Filesystem and device under log and data.
 fn places(info: &TargetInfo) -> Vec<Finding> {
     if !info.local {
-        let stated = info.memory_bytes.map(|n| loadline_model::format::bytes(n as f64));
-        let advice = match stated {
-            Some(memory) => {
-                format!("its devices cannot be read: storage figures are bounded by its memory of {memory}")
-            }
-            None => "its devices cannot be read: give its memory with --server-memory, which bounds storage figures"
-                .to_owned(),
+        let so = match info.memory_bytes.map(|n| format::bytes(n as f64)) {
+            Some(memory) => format!("storage figures are bounded by its memory of {memory}"),
+            None => "give its memory with --server-memory, which bounds storage figures".to_owned(),
         };
+        let advice = format!("its devices cannot be read: {so}");
         return vec![Finding::new("place", Severity::Warning, "log and data", "on another machine", advice)];
     }
     let mut findings = Vec::new();
@@ -236,9 +233,7 @@ fn places(info: &TargetInfo) -> Vec<Finding> {
         let Some(dir) = dir else { continue };
         let finding = match StorageFacts::read(Path::new(dir)).map(|facts| facts.storage) {
             Ok(s) => {
-                let free = s
-                    .free_bytes
-                    .map_or(String::new(), |b| format!(", {} free", loadline_model::format::bytes(b as f64)));
+                let free = s.free_bytes.map_or(String::new(), |b| format!(", {} free", format::bytes(b as f64)));
                 let device = s.device.map_or(String::new(), |d| format!(" on {d}"));
                 let value = format!("{dir}: {} ({}){device}{free}", s.filesystem, s.mount_options);
                 Finding::new("place", Severity::Ok, format!("{role} directory"), value, "")

@@ -79,22 +79,10 @@ fn text_of(input: impl Read, largest: u64, name: &str) -> Result<String, Failure
     if bytes.len() as u64 > largest {
         return Err(wrong(format!("is larger than {} MiB: no table of results is so large", largest >> 20)));
     }
-    let text = decoded(bytes);
-    if text.chars().take(4096).any(|c| c == '\0') { Err(wrong("is no text".to_owned())) } else { Ok(text) }
-}
-
-/// Text of a file: UTF-8, UTF-16 with its mark, or else Latin-1.
-fn decoded(bytes: Vec<u8>) -> String {
-    let wide = |of: fn([u8; 2]) -> u16| {
-        let units: Vec<u16> = bytes.chunks_exact(2).skip(1).filter_map(|b| Some(of(b.try_into().ok()?))).collect();
-        String::from_utf16_lossy(&units)
-    };
-    match bytes.as_slice() {
-        [0xff, 0xfe, ..] => return wide(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => return wide(u16::from_be_bytes),
-        _ => {}
+    if bytes.iter().take(4096).any(|byte| *byte == 0) {
+        return Err(wrong("is no text in UTF-8 or Latin-1".to_owned()));
     }
-    String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().iter().map(|b| char::from(*b)).collect())
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect()))
 }
 
 #[cfg(test)]
@@ -106,6 +94,6 @@ mod tests {
         let said = |bytes: &[u8]| text_of(bytes, 1 << 20, "it").map_err(|e| e.message);
         assert_eq!(said(b"a,b\n1,2\n").unwrap(), "a,b\n1,2\n");
         assert!(said(&vec![b'1'; (1 << 20) + 1]).unwrap_err().contains("larger than 1 MiB"));
-        assert_eq!(said(b"a\0b").unwrap_err(), "it is no text");
+        assert_eq!(said(b"a\0b").unwrap_err(), "it is no text in UTF-8 or Latin-1");
     }
 }

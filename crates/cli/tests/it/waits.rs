@@ -92,26 +92,14 @@ fn a_lock_that_stalls_some_transactions_is_why_they_are_slow() {
     locked(stalled(&server.url("root"), &|| drop(server.sql(stall))), "Lock:row");
 }
 
-/// Has syncs of PostgreSQL wait as long as the file FLAG exists: a device that is throttled.
-const SLOW_SYNCS: &str = r#"
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <unistd.h>
-#define SYNC(name) int name(int file) { while (access(FLAG, F_OK) == 0) usleep(1000); \
-    return ((int (*)(int)) dlsym(RTLD_NEXT, #name))(file); }
-SYNC(fsync)
-SYNC(fdatasync)
-"#;
-
 #[test]
 #[ignore = "nightly: ten windows, in which others may stall transactions as well"]
 fn planted_stalls_are_named_in_nine_of_ten() {
     let dir = results();
-    let [source, library, flag] = ["syncs.c", "syncs.so", "throttled"].map(|name| dir.path().join(name));
-    std::fs::write(&source, SLOW_SYNCS).unwrap();
+    let [library, flag] = ["syncs.so", "throttled"].map(|name| dir.path().join(name));
     let mut compiler = Command::new("cc");
     compiler.arg(format!("-DFLAG=\"{}\"", flag.display())).args(["-shared", "-fPIC", "-o"]);
-    done(compiler.args([&library, &source]));
+    done(compiler.arg(&library).arg(format!("{DATA}/syncs.c")));
     done(Command::new("chmod").arg("755").arg(dir.path()));
     let server = Server::start_with(&[], Some(&library));
     let throttled = |meanwhile: &(dyn Fn() + Sync)| {
