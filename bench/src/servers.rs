@@ -211,7 +211,7 @@ fn measure(
     let settings = server.settings.clone();
     let only = Some(args.workload.clone()).filter(|codes| !codes.is_empty());
     let spec = spec(name)?;
-    let spec = PlanSpec { group: spec.group.clone().filter(|_| only.is_none()), ..spec };
+    let spec = PlanSpec { group: if only.is_none() { spec.group.clone() } else { None }, ..spec };
     let spec = spec.overridden_by(PlanSpec {
         workload: only,
         driver: Some(driver),

@@ -215,7 +215,7 @@ fn client(e: Evidence<'_>, tps: f64) -> Option<Bound> {
     }
     // Device figures are read on loadline's own machine only. If there is one, the database shares the CPUs with
     // loadline; without one it may run elsewhere, and the two shares cannot be compared.
-    let shared = e.figure(column::CPU_BUSY_PCT).filter(|_| e.figure(column::DEVICE_UTIL_PCT).is_some()).zip(own);
+    let shared = e.figure(column::DEVICE_UTIL_PCT).and(e.figure(column::CPU_BUSY_PCT)).zip(own);
     if let Some((busy, own)) = shared.filter(|(busy, own)| *busy >= CPU_FULL && *own >= busy / 2.0) {
         let text = format!("CPU busy {}, of which loadline itself used {}, on the same machine", pct(busy), pct(own));
         return Some(e.add(&[column::CPU_BUSY_PCT, column::CLIENT_CPU_PCT], text).bound(BoundBy::Client));

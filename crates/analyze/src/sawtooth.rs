@@ -141,7 +141,7 @@ impl Scan {
         let n = ((high - low) * range * COARSE).floor().clamp(1.0, MOST_FREQUENCIES);
         let all = (0..=n as usize).map(|i| low + i as f64 * (high - low) / n);
         let search = Search::over(all, &self.smooth, &self.data.steps);
-        let Some(best) = search.best(&self.residual).filter(|_| !self.is_exact(&self.residual)) else {
+        let (Some(best), false) = (search.best(&self.residual), self.is_exact(&self.residual)) else {
             return self.straight(0.0);
         };
         let (p_value, by_noise) = self.chance(&search, best.share);

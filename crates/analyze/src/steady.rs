@@ -63,7 +63,7 @@ pub fn is_warm(values: &[f64], least: usize) -> bool {
 fn trend(values: &[f64]) -> Option<(f64, f64)> {
     /// Changes over all values below this share of their mean are rounding.
     const ROUNDING: f64 = 1e-9;
-    let level = mean(values).filter(|_| values.len() >= LEAST_VALUES)?;
+    let level = if values.len() >= LEAST_VALUES { mean(values)? } else { return None };
     let line = line(values.len());
     let (slope, left) = beside(values, &line);
     let is_rounding = (slope * values.len() as f64).abs() <= ROUNDING * level.abs();

@@ -85,7 +85,7 @@ impl<'a> Cell<'a> {
     /// Figures that the variants are compared by, the main one first: the first key figure, or in an open loop the response time.
     pub fn metrics(&self) -> Vec<&'static Column> {
         let windows: Vec<&TestRecord> = self.pairs.iter().flatten().flatten().copied().collect();
-        let Some(first) = windows.first().filter(|_| !self.is_scan()) else { return Vec::new() };
+        let (Some(first), false) = (windows.first(), self.is_scan()) else { return Vec::new() };
         let open_loop = windows.iter().any(|r| r.figure(RESPONSE).is_some());
         let mut found = metrics(&first.group, &first.kpis, open_loop);
         // The main figure stays, because its lack is an answer; others that a variant's database does not have are left out.
@@ -147,8 +147,8 @@ impl Curves<'_> {
 pub fn typical_windows(records: &[TestRecord], planned: u32) -> Vec<u32> {
     let typical = |cell: &Cell<'_>| {
         let windows = |(windows, figures): (&Option<[&TestRecord; 2]>, Pair)| {
-            let ratio = figures.b? / figures.a?;
-            windows.filter(|_| ratio.is_finite()).map(|[a, b]| (ratio, [a.test, b.test]))
+            let ratio = Some(figures.b? / figures.a?).filter(|ratio| ratio.is_finite())?;
+            windows.map(|[a, b]| (ratio, [a.test, b.test]))
         };
         let mut found: Vec<(f64, [u32; 2])> = cell.pairs.iter().zip(cell.main_pairs()).filter_map(windows).collect();
         found.sort_by(|x, y| x.0.total_cmp(&y.0));

@@ -104,7 +104,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
         render(&runs, args.format.unwrap_or(Format::Html), &options).map_err(|e| Failure::usage(e.to_string()))?;
     let bytes = if args.format.is_none() { pdf::print(&made)? } else { made };
     let folder = if let [stored] = all_stored.as_slice() { Some((stored, "report/index.html")) } else { None };
-    write_out(args, &bytes, folder.filter(|_| in_folder))?;
+    write_out(args, &bytes, if in_folder { folder } else { None })?;
     Ok(0)
 }
 

@@ -34,9 +34,9 @@ pub(crate) fn keep_all(value: &Value) {
 /// of something else.
 pub(crate) fn hide(text: &str) -> String {
     let secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    secrets.iter().fold(text.to_owned(), |text, secret| match shown(secret).filter(|_| !secret.contains("://")) {
-        Some(shown) => text.replace(secret, &shown),
-        None => loadline_database::hide(&text, secret),
+    secrets.iter().fold(text.to_owned(), |text, secret| match shown(secret) {
+        Some(shown) if !secret.contains("://") => text.replace(secret, &shown),
+        _ => loadline_database::hide(&text, secret),
     })
 }
 

@@ -136,7 +136,7 @@ impl Report for Printed {
         // The minimum is rounded to two decimals; the time in the queue of an open loop is none in which a job is busy.
         let least_s = self.fields.number("Latency (ms)/min").map(|ms| (ms - 0.005) / 1e3).filter(|s| *s > 0.0);
         test.least_ns = least_s.map(|s| s * 1e9);
-        test.set_intervals(self.intervals, events, least_s.filter(|_| rate.is_none()));
+        test.set_intervals(self.intervals, events, if rate.is_none() { least_s } else { None });
         Ok(Some(test))
     }
 }
@@ -149,7 +149,7 @@ impl Printed {
         let per_s = per_s.ok_or_else(|| fields.wrong(TRANSACTIONS, lines))?;
         // The report does not name its script: what distinguishes scripts is what a transaction does.
         let each = ["SQL statistics/read", "SQL statistics/write", "SQL statistics/other"];
-        let each = each.map(|key| fields.number(key).filter(|_| n > 0.0).map(|queries| queries / n));
+        let each = each.map(|key| fields.number(key).map(|queries| queries / n).filter(|each| each.is_finite()));
         let [read, write, other] = each.map(|n| n.map_or("?".to_owned(), |n| format!("{n:.0}")));
         let work = format!("sysbench oltp r{read} w{write} o{other}");
         let mut test = ImportedTest::new("transaction-processing", &work, jobs, open);

@@ -98,7 +98,7 @@ pub(crate) fn settle_kilobyte(sheet: &mut Sheet<'_>) {
     let fits = readings.into_iter().map(count).max().unwrap_or(0);
     // Where several fit alike, it is as printed; if it cannot be, both are the others.
     let mut alike = readings.into_iter().filter(|factors| count(*factors) == fits);
-    let Some(factors) = alike.next().filter(|_| fits > 0 && is_most(fits, all.len())) else { return };
+    let (Some(factors), true) = (alike.next(), fits > 0 && is_most(fits, all.len())) else { return };
     if factors == readings[0] && alike.any(|other| other != factors) {
         return;
     }

@@ -114,7 +114,7 @@ impl Column {
     pub(crate) fn printed_factor(&self, cell: &str, row: usize, style: Option<Style>) -> f64 {
         let Cell::Number(n) = number::read(cell, style) else { return self.factor };
         let is_scaled = n.value == 0.0 || power(n.unit).is_some();
-        self.value(row).filter(|_| !is_scaled).map_or(self.factor, |value| value / n.value)
+        if is_scaled { self.factor } else { self.value(row).map_or(self.factor, |value| value / n.value) }
     }
 
     pub(crate) fn value(&self, row: usize) -> Option<f64> {
@@ -258,7 +258,7 @@ impl<'a> Sheet<'a> {
             };
             let all: Vec<Unit> = self.table.cells(index, SAMPLE).filter_map(unit).collect();
             let first = all.first().filter(|f| all.iter().all(|u| u.kind == f.kind));
-            header.unit = first.filter(|_| all.len() * 2 > self.table.rows().min(SAMPLE)).cloned();
+            header.unit = if all.len() * 2 > self.table.rows().min(SAMPLE) { first.cloned() } else { None };
         }
         header
     }

@@ -40,7 +40,7 @@ impl Table {
         let index = row * self.headers.len() + column;
         let end = |i: usize| self.ends.get(i).copied().unwrap_or(0);
         let start = index.checked_sub(1).map_or(0, end);
-        self.text.get(start..end(index)).filter(|_| column < self.headers.len()).unwrap_or("")
+        if column < self.headers.len() { self.text.get(start..end(index)).unwrap_or("") } else { "" }
     }
 
     /// The text of a row of nothing but a name, which is a heading of those below it.
@@ -234,17 +234,17 @@ fn plain(cell: &str) -> String {
     let mut text = pieces.next().unwrap_or("").to_owned();
     for piece in pieces {
         let is_tag = piece.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-        match piece.split_once('>').filter(|_| is_tag) {
+        match piece.split_once('>') {
             Some(("sup", _)) => {}
-            Some((tag, after)) => text += &format!("{}{after}", if tag.starts_with("br") { " " } else { "" }),
-            None => text += &format!("<{piece}"),
+            Some((tag, after)) if is_tag => text += &format!("{}{after}", if tag.starts_with("br") { " " } else { "" }),
+            _ => text += &format!("<{piece}"),
         }
     }
     let text = text.replace("&nbsp;", " ");
     let text = text.trim().trim_matches(['*', '`']).trim();
-    match text.split_once("](").filter(|_| text.starts_with('[')) {
-        Some((name, _)) => name.trim_start_matches('[').to_owned(),
-        None => text.trim_start_matches("__").trim_end_matches("__").to_owned(),
+    match text.split_once("](") {
+        Some((name, _)) if text.starts_with('[') => name.trim_start_matches('[').to_owned(),
+        _ => text.trim_start_matches("__").trim_end_matches("__").to_owned(),
     }
 }
 
@@ -367,7 +367,7 @@ fn separated(text: &str) -> Result<Vec<Table>, AuditError> {
             }
             // The title of a sheet.
             None if cells.len() > 1 && cells.iter().filter(|cell| !cell.trim().is_empty()).count() == 1 => {}
-            None if cells.len() != width => other = Some(cells.clone()).filter(|_| names()),
+            None if cells.len() != width => other = if names() { Some(cells.clone()) } else { None },
             _ if cells.iter().all(|h| h.trim().is_empty() || is_figure(h)) => {
                 let shown = |cells: &[String]| cells.join(" ").chars().take(80).collect();
                 return Err(match other {

@@ -84,7 +84,7 @@ impl<'a> Setup<'a> {
                 base.label, a.driver, other.label, b.driver
             ));
         }
-        self.different().into_iter().next().filter(|_| !self.may_differ())
+        if self.may_differ() { None } else { self.different().into_iter().next() }
     }
 
     /// Difference, if the user wants it compared all the same.

@@ -72,7 +72,7 @@ impl Setup<'_> {
         let refused = self
             .all_refused(at, a, b)
             .or_else(|| self.other_source(a, b))
-            .or_else(|| unequal.filter(|_| told.is_none()));
+            .or(if told.is_none() { unequal } else { None });
         if refused.is_some() {
             return ComparisonRow::refused(at, refused);
         }
@@ -143,9 +143,8 @@ impl Setup<'_> {
             return self.counts_apart(COUNTS, a, b).map_or(Ok(apart), unequal);
         };
         let rows = self.counts_apart(&COUNTS[..1], a, b);
-        if let Some(why) =
-            rows.clone().filter(|_| !defined.rows_chosen).or_else(|| self.counts_apart(&COUNTS[1..], a, b))
-        {
+        let of_rows = if defined.rows_chosen { None } else { rows.clone() };
+        if let Some(why) = of_rows.or_else(|| self.counts_apart(&COUNTS[1..], a, b)) {
             return unequal(why);
         }
         let rows = rows.map(|rows| format!("{rows}, which calibration chose for the same redo"));
@@ -245,7 +244,7 @@ impl Setup<'_> {
         let [x, y] = [a, b].map(|p| p.figure(column::BLOCK_BYTES).map(|e| e.mean));
         let (x, y) = (x?, y?);
         let compared = |c: &Column| metrics.contains(&c) && a.figure(c).is_some() && b.figure(c).is_some();
-        let (_, moved) = OF_BLOCKS.into_iter().find(|(rate, _)| compared(rate)).filter(|_| x != y)?;
+        let (_, moved) = OF_BLOCKS.into_iter().find(|(rate, _)| x != y && compared(rate))?;
         let moved = moved.and_then(|c| Some((c, ratio(b.figure(c)?, a.figure(c)?)?))).map(|(c, factor)| {
             format!("; the factor of {} [{}] is {:.2}", c.title.to_lowercase(), c.unit, factor.value)
         });

@@ -34,12 +34,6 @@ fn only_the_machine_is_missing(target: &str) {
     }
 }
 
-/// Runs workloads on three times the memory that the server is said to have.
-fn bounded(target: &str, results: &Path, workloads: &str) -> Ran {
-    let line = format!("run --target {target} --results {} --workload {workloads}", results.display());
-    far(&words(&format!("{line} --server-memory 16MiB --jobs 2 --duration 600ms --warmup 200ms --size 48MiB")))
-}
-
 #[test]
 fn a_plain_role_on_a_postgres_elsewhere() {
     let server = Server::start(&["shared_buffers=8MB"]);
@@ -54,32 +48,14 @@ fn a_plain_role_on_a_postgres_elsewhere() {
     only_the_machine_is_missing(&target);
     assert_eq!(statements(&ok_far(&["doctor", "--target", &target, "--grants"])).count(), 0);
 
-    // The memory is not that of this machine: what counts here is what follows from it.
-    let dir = results();
-    let read = &sound_tests(&bounded(&target, dir.path(), "STO-READ"))[0];
-    let bound = figure(read, "cached_pct_max");
-    assert!(bound > 16.0 / 48.0 * 100.0 && bound < 100.0 && read["data_source"] == "bounded", "{read:#}");
-    assert!(check(read, "data-source")["detail"].as_str().unwrap().contains("16.0 MiB (--server-memory)"));
-
-    // Who may not read the server's files has no CPU figures, and why.
-    assert!(read.get("cpu_busy_pct").is_none() && read["absent"]["cpu_busy_pct"].is_string(), "{read:#}");
+    let (boss, url) = (server.tcp("boss", Some("tops3cret")), server.url());
+    let names = [("{role}", &*target.replace('\'', "%27")), ("{boss}", &boss), ("{url}", &url)];
+    hold_runs(include_str!("data/demands/far.toml"), &names);
 
     let back = ok_far(&["doctor", "--target", &target, "--revoke"]);
     ok_far(&["clean", "--target", &target]);
     statements(&back).for_each(|sql| drop(server.sql(sql).unwrap()));
     assert_eq!(missing(), 4, "{back}");
-    assert!(figure(read, "read_time_us_mean") > 0.0, "timed by the server");
-    assert_eq!(read["limit"]["name"], "empty statements", "{}", read["absent"]["limit_tps"]);
-
-    // Who may read them has those of the server, through the database, and none of its devices.
-    let line = format!("run --target {} --results {}", server.tcp("boss", Some("tops3cret")), dir.path().display());
-    let ran = far(&words(&format!("{line} --workload LGWR-LAT1 --jobs 2 --duration 600ms --warmup 200ms")));
-    let log = &sound_tests(&ran)[0];
-    assert!(figure(log, "cpu_busy_pct") > 0.0 && log["absent"]["device_util_pct"].is_string(), "{log:#}");
-    assert_eq!(manifest_of(&ran.folder())["target"]["local"], false);
-
-    run(&["run", "--target", &server.url(), "--server-memory", "16MiB"])
-        .fails(2, &["16.0 MiB is too small: the machine"]);
 }
 
 #[test]
@@ -120,14 +96,10 @@ fn writes_to_a_postgres_elsewhere_are_bounded() {
     let server = Server::start(&["shared_buffers=8MB"]);
     // A superuser reads the memory of the server's machine, which is this one: 16 MiB would be refused.
     server.sql("CREATE ROLE ann LOGIN PASSWORD 'x'").unwrap();
-    let (dir, target) = (results(), server.tcp("ann", Some("x")));
+    let target = server.tcp("ann", Some("x"));
     let script = ok_far(&["doctor", "--target", &target, "--grants"]);
     statements(&script).for_each(|sql| drop(server.sql(sql).unwrap()));
-    let tests = sound_tests(&bounded(&target, dir.path(), "DBWR-THR,LGWR-LAT1"));
-    let [log, write] = &tests[..] else { panic!("{} tests", tests.len()) };
-    let synced = check(write, "data-written")["detail"].as_str().unwrap();
-    assert!(synced.contains("a page cache lent at most") && figure(write, "cached_pct_max") <= 50.0, "{synced}");
-    assert_eq!(log["limit"]["name"], "smallest commits", "{}", log["absent"]["limit_tps"]);
+    hold_runs(include_str!("data/demands/far-writes.toml"), &[("{role}", &target)]);
 }
 
 fn ok_far(args: &[&str]) -> String {
@@ -148,16 +120,7 @@ fn a_plain_user_on_a_mariadb_elsewhere() {
     statements(&script).for_each(|sql| drop(server.sql(sql).unwrap()));
     only_the_machine_is_missing(&target);
 
-    let dir = results();
-    let on_maria = |more: &str| {
-        let results = dir.path().display();
-        far(&words(&format!("run --target {target} --workload STO-READ --results {results} --no-probe {more}")))
-    };
-    on_maria("--server-memory 16MiB").fails(2, &["the database's own cache has 32.0 MiB"]);
-    let window = "--jobs 1 --duration 500ms --warmup 300ms --size 96MiB --server-memory 33MiB";
-    let test = &tests_of(&on_maria(window).folder())[0];
-    assert!(sound(test), "{}", test["invalid_reason"]);
-    assert!(figure(test, "cached_pct_max") > 33.0 / 96.0 * 100.0 && test["data_source"] == "bounded", "{test:#}");
+    hold_runs(include_str!("data/demands/far-mariadb.toml"), &[("{user}", &target.replace('\'', "%27"))]);
     let back = ok_far(&["doctor", "--target", &target, "--revoke"]);
     statements(&back).for_each(|sql| drop(server.sql(sql).unwrap()));
     let granted = server.sql("SHOW GRANTS FOR 'o\\'ann'@'%'").unwrap();

@@ -32,7 +32,7 @@ pub(crate) fn bent(tree: &Tree) -> Vec<Breach> {
         };
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let names = |line: &&str| WORDS.iter().any(|word| line.to_lowercase().contains(word));
-        let named = code.lines().find(names).filter(|_| !lists.contains(path));
+        let named = if lists.contains(path) { None } else { code.lines().find(names) };
         found.extend(named.map(|line| breach(path, line)));
     }
     found

@@ -29,6 +29,8 @@ struct Measured {
     command: Option<String>,
     /// Lines for a shell that come before, each of which must succeed.
     before: Vec<String>,
+    /// It sees no process of the server, as on another machine.
+    far: bool,
     /// A word with blanks is within single quotes.
     line: String,
     /// Files of the folder `{files}`, and their texts.
@@ -144,7 +146,8 @@ impl Measured {
         let files = tempfile::tempdir().unwrap();
         self.files.iter().for_each(|(name, text)| std::fs::write(files.path().join(name), text).unwrap());
         let line = self.line.replace("{files}", files.path().to_str().unwrap());
-        let ran = run(&quoted(&format!("{measure} --target {on_target} --results {} {line}", dir.path().display())));
+        let whole = format!("{measure} --target {on_target} --results {} {line}", dir.path().display());
+        let ran = if self.far { far(&quoted(&whole)) } else { run(&quoted(&whole)) };
         let folder = PathBuf::from(ran.out.lines().last().unwrap_or_default());
         let made = std::fs::read_dir(dir.path()).unwrap().count();
         let tests = if self.unjudged { tests_of(&folder) } else { sound_tests(&ran) };
