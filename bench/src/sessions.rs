@@ -86,7 +86,7 @@ fn alone(args: &SessionsArgs, part: Product) -> Outcome<()> {
 
 /// `pgbench -S` or sysbench's point select against loadline on a stage.
 fn against_peer(product: Product, stage: &Stage, args: &SessionsArgs) -> Outcome<()> {
-    let folder = tempfile::tempdir()?;
+    let (folder, target) = (tempfile::tempdir()?, stage.arena.target.as_ref());
     match product {
         Product::Postgres => {
             let script = pgbench::lookup_script(folder.path())?;
@@ -94,7 +94,7 @@ fn against_peer(product: Product, stage: &Stage, args: &SessionsArgs) -> Outcome
                 // Its time begins before it connects, which takes long if the server makes a process for each session.
                 let connecting = clients / CONNECTED_PER_S;
                 let mut command = pgbench::command(clients, 2, Load::Seconds(seconds + connecting))?;
-                command.args(["-P", "1"]).arg("-f").arg(&script).args(pgbench::place(stage.arena.target.as_ref())?);
+                command.args(["-P", "1"]).arg("-f").arg(&script).args(pgbench::place(target)?);
                 // progress: 1.0 s, 5123.0 tps, lat …
                 let reported = |line: &str| {
                     line.strip_prefix("progress: ")?.split(", ").nth(1)?.strip_suffix(" tps")?.parse().ok()
@@ -106,7 +106,7 @@ fn against_peer(product: Product, stage: &Stage, args: &SessionsArgs) -> Outcome
             })
         }
         Product::Mariadb => {
-            let (script, socket) = (sysbench::lookup_script(folder.path())?, sysbench::socket(stage.arena.target.as_ref())?);
+            let (script, socket) = (sysbench::lookup_script(folder.path())?, sysbench::socket(target)?);
             compare("sysbench, one prepared SELECT by key", args, stage, |clients, seconds| {
                 let mut command = sysbench::command(&socket, &script, clients, Load::Seconds(seconds));
                 command.arg("--report-interval=1");

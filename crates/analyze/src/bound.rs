@@ -1,24 +1,17 @@
-//! The bound of a test, and the figures that show it.
-//!
-//! If figures are missing or do not point to one limit, the answer is 'limit unknown' with the figures that were checked. The rules
-//! apply in this order, because each case would also match a later rule:
+//! The bound of a test, and the figures that show it. Without figures that point to one limit it is 'limit unknown', with those that
+//! were checked. The rules apply in this order, because each case would also match a later rule:
 //!
 //! 1. **Rate**: an open loop that meets its requested rate reaches no limit.
-//! 2. **Client**: a load generator without spare CPU lowers every rate and lengthens every wait; that is no limit of
-//!    the database.
+//! 2. **Client**: a load generator without spare CPU lowers every rate and lengthens every wait: no limit of the database.
 //! 3. **Data device**: a test that gets nearly as much from it as the best program would not get more with more CPU.
 //! 4. **Replica**: jobs that wait for one most of the time get no more from CPUs that others keep busy.
 //! 5. **CPU**: a log writer that waits for a CPU looks like a slow log. But jobs that wait longer for locks, or for a place in the
 //!    log, than they are on a CPU or wait for one, get no more from another CPU.
-//! 6. **Device bandwidth**: a device at its bandwidth limit looks like slow syncs.
-//! 7. **The largest part of the jobs' time** ([`time`]): CPU of the sessions, log, storage reads or writes, locks, replicas, a
-//!    single writer, the client or the round trip to it; the jobs' think times, sleeps of scripts,
-//!    or opening new sessions.
+//! 6. **Device bandwidth**: a full device looks like slow syncs. A busy one may have room (flash with one small write in flight is
+//!    busy all the time), unless the reference log writer gets no more from it with the same redo.
+//! 7. **The largest part of the jobs' time** ([`time`]).
 //! 8. **The data device**, if it was busy while sessions slept in statements for reasons that nobody timed.
 //! 9. **Single writer**, if what the sessions do is unknown: commits run one at a time.
-//!
-//! A busy device is not necessarily at its bandwidth limit (a flash device with one small write in flight is busy all the time). So
-//! bandwidth needs a second proof: the reference log writer gets no more from the device with the same redo.
 
 use std::collections::BTreeSet;
 
@@ -340,12 +333,9 @@ fn unknown(record: &TestRecord) -> Bound {
     e.bound(BoundBy::Unknown)
 }
 
-/// The bound of the workload of `sweep` at its peak; `records` may hold other tests as well. `None`
-/// without a valid test.
-///
-/// Repetitions with different limits give an unknown limit. A peak below the highest job count may hide a single
-/// writer: with one job there is no queue for it. So if more jobs gave no more throughput and were bound by a single
-/// writer, the workload is.
+/// The bound of the workload of `sweep` at its peak; `records` may hold other tests as well. `None` without a valid test. Repetitions with
+/// different limits give an unknown one. A peak below the highest job count may hide a single writer, as with one job there is no queue for
+/// it: if more jobs gave no more throughput and were bound by one, the workload is.
 pub fn bound_of_sweep(sweep: &Sweep, records: &[TestRecord]) -> Option<Bound> {
     let peak = sweep.peak()?;
     let here = at(&sweep.run, &peak.tests, records)?;

@@ -2,7 +2,7 @@
 
 use loadline_model::limits::SizePoint;
 
-use crate::stats::quantile;
+use crate::stats::median;
 
 /// Highest share of the commit time without idle time that the longest idle time may leave, if the log is flushed by time.
 const FELL: f64 = 0.7;
@@ -16,17 +16,11 @@ pub enum FlushByTime {
     NotUpTo(f64),
 }
 
-/// Idle times, ascending, with the median commit time of each, ns.
-fn medians(points: &[SizePoint]) -> Vec<(f64, f64)> {
-    let median = |p: &SizePoint| quantile(&p.commit_ns.iter().map(|ns| *ns as f64).collect::<Vec<_>>(), 0.5);
-    let mut all: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.idle_s, median(p)?))).collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    all
-}
-
 /// When the log is flushed by time. `None` if there is only one idle time.
 pub fn flush_by_time(points: &[SizePoint]) -> Option<FlushByTime> {
-    let medians = medians(points);
+    let time = |p: &SizePoint| median(&p.commit_ns.iter().map(|ns| *ns as f64).collect::<Vec<_>>());
+    let mut medians: Vec<(f64, f64)> = points.iter().filter_map(|p| Some((p.idle_s, time(p)?))).collect();
+    medians.sort_by(|a, b| a.0.total_cmp(&b.0));
     let ([(shortest_s, first), ..], [.., (longest_s, last)]) = (&medians[..], &medians[..]) else { return None };
     if shortest_s == longest_s {
         return None;

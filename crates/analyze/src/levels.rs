@@ -1,12 +1,10 @@
 //! Runs of levels of replication: the cost of synchronous replication for a commit, and how it grows with the distance.
 //!
-//! A level is compared with the baseline in pairs of windows ([`crate::paired`]): the time added to a commit is the difference of
-//! neighbouring windows, the share of throughput that is left their ratio.
-//!
-//! Over distances the added time is a line of the round trip. Its slope is Theil's: the median of the slopes between all points of
-//! different x; its interval is Sen's (Journal of the American Statistical Association 63 (1968) 1379), from the distribution of
-//! Kendall's statistic with tied x. The intercept is the median of the means of all pairs of what the slope leaves, with an interval
-//! that holds at both ends of the slope's.
+//! The time added to a commit is the difference of neighbouring windows of a level and the baseline ([`crate::paired`]), the share of
+//! throughput that is left their ratio. Over distances the added time is a line of the round trip. Its slope is Theil's, the median
+//! of the slopes between all points of different x; its interval is Sen's (Journal of the American Statistical Association 63 (1968)
+//! 1379), from the distribution of Kendall's statistic with tied x. The intercept is the median of the means of all pairs of what the
+//! slope leaves, with an interval that holds at both ends of the slope's.
 
 use loadline_model::{CheckId, TestRecord, column};
 use serde::Serialize;

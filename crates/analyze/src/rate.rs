@@ -1,20 +1,19 @@
-//! The highest rate of an open loop that meets a latency objective, found with a number of looks that is set before. Nothing that a look
+//! The highest rate of an open loop that meets a latency objective, by a number of looks that is set before. Nothing that a look
 //! shows ends the search earlier or later, so its interval has the level that it says.
 //!
-//! A look is a window at a rate. Its margin is the objective divided by the latency: at the answer it is 1. In a queue with one server
-//! and exponential times, margins of means and of percentiles fall in proportion to the rate (Kleinrock, Queueing Systems I, 1975, chapter
-//! 3.2), so a line through rates near the answer is a good model of other queues as well.
+//! A look is a window at a rate. Its margin is the objective divided by the latency: at the answer it is 1. In a queue with one
+//! server and exponential times, margins of means and of percentiles fall in proportion to the rate (Kleinrock, Queueing Systems I,
+//! 1975, chapter 3.2), so a line through rates near the answer is a good model of other queues as well.
 //!
-//! First, bisection between 0 and the highest rate. Then two rows of looks evenly around the answer so far. The first one reaches a tenth
-//! to either side, the second one so far that the slope of the first lets the margin be from 1.25 to 0.75. The answer is where the line
-//! through the looks of both rows is 1, with its interval by Fieller's theorem (Some problems in interval estimation, 1954, section 4).
-//! Where the margin drops, as at the capacity of a server with fixed service times, the second row repeats the look that missed and
-//! bisects; the interval reaches from the highest rate that met to the lowest one that missed above it.
-//!
-//! One look that misses is no proof: a checkpoint may have stalled it. If a look above it meets, it bounds nothing. If all looks of the
-//! first row may lie below the answer, the second row bisects above them. The highest rate of the search is an assumption, not a look.
+//! First, bisection between 0 and the highest rate, which is assumed and no look. Then two rows of looks evenly around the answer so
+//! far: a tenth to either side, and so far that the margin goes from 1.25 to 0.75. The answer is where the line through both rows is
+//! 1, with its interval by Fieller's theorem (Some problems in interval estimation, 1954, section 4). Where the margin drops, as at
+//! the capacity of a server with fixed service times, the second row repeats the look that missed and bisects; the interval reaches
+//! from the highest rate that met to the lowest one above it that missed. A look that misses below one that meets bounds nothing: a
+//! checkpoint may have stalled it. If all looks of the first row may lie below the answer, the second row bisects above them.
 
-use crate::stats::student_t_975;
+use crate::stats::{dot, student_t_975};
+use crate::steady::{beside, centred};
 
 const BISECTIONS: usize = 6;
 const ROW: usize = 5;
@@ -207,14 +206,11 @@ impl RateSearch {
 
     /// The line through these looks, by least squares.
     fn line(&self) -> Line {
-        let near = self.near();
-        let mean = |of: fn(&Look) -> f64| near.iter().map(of).sum::<f64>() / near.len() as f64;
-        let (mean_rate, mean_margin) = (mean(|look| look.rate), mean(|look| look.margin));
-        let sum = |of: &dyn Fn(&Look) -> f64| near.iter().map(of).sum::<f64>();
-        let rates = sum(&|look| (look.rate - mean_rate).powi(2));
-        let slope = sum(&|look| (look.rate - mean_rate) * (look.margin - mean_margin)) / rates;
-        let rest = sum(&|look| (look.margin - mean_margin - slope * (look.rate - mean_rate)).powi(2));
-        Line { mean_rate, slope, root: mean_rate + (1.0 - mean_margin) / slope, rates, rest }
+        let (rates, margins): (Vec<f64>, Vec<f64>) = self.near().iter().map(|look| (look.rate, look.margin)).unzip();
+        let [mean_rate, mean_margin] = [&rates, &margins].map(|of| of.iter().sum::<f64>() / of.len() as f64);
+        let ((slope, left), spread) = (beside(&margins, &rates), centred(&rates));
+        let root = mean_rate + (1.0 - mean_margin) / slope;
+        Line { mean_rate, slope, root, rates: dot(&spread, &spread), rest: dot(&left, &left) }
     }
 }
 

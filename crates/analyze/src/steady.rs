@@ -104,13 +104,13 @@ fn line(n: usize) -> Vec<f64> {
     (0..n).map(|i| i as f64).collect()
 }
 
-fn centred(values: &[f64]) -> Vec<f64> {
+pub(crate) fn centred(values: &[f64]) -> Vec<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     values.iter().map(|v| v - mean).collect()
 }
 
 /// Size of `shape` in `values` beside their mean, and what both leave.
-fn beside(values: &[f64], shape: &[f64]) -> (f64, Vec<f64>) {
+pub(crate) fn beside(values: &[f64], shape: &[f64]) -> (f64, Vec<f64>) {
     let (values, shape) = (centred(values), centred(shape));
     let size = dot(&values, &shape) / dot(&shape, &shape);
     (size, values.iter().zip(&shape).map(|(v, s)| v - size * s).collect())

@@ -1,13 +1,10 @@
-//! Parts of the jobs' time.
+//! Parts of the jobs' time, which is jobs × window (Little's law).
 //!
-//! Jobs × window is all the time that jobs have (Little's law). A session is on a CPU, waits for one, or sleeps: it then
-//! waits for the log, for blocks, for a lock, for its turn to write, or for its client. CPU times are exact and waits are
-//! timed or sampled, so a wait is at most the time that its session slept. CPU that the kernel takes in timed read calls belongs to
-//! the read if blocks are proved to come from the device. While a session waits for its client, loadline's own thread is on a CPU,
-//! waits for one, or neither: the rest is the round trip. Thinking and opening sessions are parts of their own.
-//!
-//! The largest part is the limit if it is at least as large as the time that no part explains, so that no cause that was
-//! not measured can be larger. If the second is nearly as large, the reason says so.
+//! A session is on a CPU, waits for one, or sleeps: for the log, blocks, a lock, its turn to write, or its client. CPU times are
+//! exact and waits are timed or sampled, so a wait is at most the time that its session slept. CPU that the kernel takes in timed
+//! read calls belongs to the read if blocks are proved to come from the device. Of the time in which a session waits for its client,
+//! what loadline's own thread is neither on a CPU nor waits for one is the round trip. The largest part is the limit if it is at
+//! least as large as the time that no part explains: no cause that was not measured can be larger.
 
 use loadline_model::format::number;
 use loadline_model::{Column, DataSource, TestRecord, column};

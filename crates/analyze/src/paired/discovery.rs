@@ -1,14 +1,14 @@
 //! Verdicts of one or several comparisons, with the rate of false ones held.
 //!
-//! All comparisons of a run are judged together: at most 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false.
-//! The p value of a comparison is the smallest error at which its interval gives a verdict; Benjamini and Hochberg find the number R of
-//! verdicts among m comparisons; then every interval has the error R/m × 5 %. A false verdict is an interval that misses the true
-//! ratio. This is proved for independent comparisons; for figures of the same windows it is simulated. Judge together what a reader
-//! reads together. With `looks` > 1, the error is that of each look ([`super::verdict`]).
+//! All comparisons of a run are judged together: at most 5 % of the *verdicts* (faster, slower, equivalent) are expected to be false,
+//! a false one being an interval that misses the true ratio. The p value of a comparison is the smallest error at which its interval
+//! gives a verdict; Benjamini and Hochberg find the number R of verdicts among m comparisons; then every interval has the error R/m ×
+//! 5 %. This is proved for independent comparisons; for figures of the same windows it is simulated. With `looks` > 1, the error is
+//! that of each look ([`super::verdict`]).
 //!
-//! Sources: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289; Benjamini and
-//! Yekutieli, False discovery rate-adjusted multiple confidence intervals for selected parameters, Journal of the
-//! American Statistical Association 100 (2005) 71.
+//! Sources: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57 (1995) 289; Benjamini and Yekutieli, False
+//! discovery rate-adjusted multiple confidence intervals for selected parameters, Journal of the American Statistical Association 100
+//! (2005) 71.
 
 use serde::Serialize;
 

@@ -1,16 +1,14 @@
-//! The randomisation test behind every interval and p value here: if B is θ times A, each block's coin could as well
-//! have fallen the other way.
+//! The randomisation test behind every interval and p value here: if B is θ times A, each block's coin could as well have fallen the
+//! other way.
 //!
 //! Swapping the arms of a block (ABBA for BAAB) only changes the signs of the log ratios of its pairs, minus ln θ. So their absolute
-//! values are fixed by the machine, and the signs, one coin a block, by [`super::order()`]. The statistic is Wilcoxon's: the sum of the
-//! signed ranks. Its distribution is computed exactly over all falls of the coins.
+//! values are fixed by the machine, and the signs, one coin a block, by [`super::order()`]. The statistic is Wilcoxon's, the sum of
+//! the signed ranks; its distribution is computed exactly over all falls of the coins. This needs nothing of the noise: drift, waves
+//! and stalls that hit the times and not an arm leave it exact. Coins per pair, the plain signed-rank test, would be too sure: a
+//! disturbance that comes back every four windows moves both pairs of a block the same way.
 //!
-//! This needs nothing of the noise: drift, waves and stalls of any form that hit the times and not an arm leave it exact. Independent
-//! coins per pair, the plain signed-rank test, would be too sure: a disturbance that comes back every four windows moves both pairs of
-//! a block the same way.
-//!
-//! Sources: Fisher, The Design of Experiments (1935), section 21; Wilcoxon, Biometrics Bulletin 1 (1945) 80; Ernst,
-//! Permutation methods: a basis for exact inference, Statistical Science 19 (2004) 676.
+//! Sources: Fisher, The Design of Experiments (1935), section 21; Wilcoxon, Biometrics Bulletin 1 (1945) 80; Ernst, Permutation
+//! methods: a basis for exact inference, Statistical Science 19 (2004) 676.
 
 use super::{BLOCK, Pair};
 use crate::stats::normal_tail;

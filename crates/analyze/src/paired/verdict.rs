@@ -1,14 +1,14 @@
-//! Verdict of an interval: faster, slower, equivalent, or nothing; how many pairs that takes, and when a run that measures as many as a
-//! precision takes may look at its interval, and stop.
+//! Verdict of an interval: faster, slower, equivalent, or nothing; how many pairs that takes, and when a run may look at its
+//! interval, and stop.
 //!
 //! One interval decides all, so a reader can check the verdict by eye. It is *equivalent* if the whole interval is within the margin:
 //! the test of two one-sided hypotheses (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15 (1987) 657) with the 95 %
 //! interval, not that of 90 %. The margin is 1/(1 + x) to 1 + x, so exchanging the arms changes no verdict but its direction.
 //!
-//! The looks are numbers of pairs that are declared before the run. With k looks, an interval at a look misses in at most 5 % / k of all
-//! runs, so at most 5 % of runs have *any* look whose interval misses (Bonferroni). Boundaries that are less strict need the joint
-//! distribution of the looks, which is not known under drift and stalls. docs/statistics.md has the price. Sources: Dunn, Journal of the
-//! American Statistical Association 56 (1961) 52; Geertsema, Annals of Mathematical Statistics 41 (1970) 1016.
+//! The looks are numbers of pairs that are declared before the run. With k of them, an interval at a look misses in at most 5 % / k
+//! of all runs, so at most 5 % of runs have *any* look whose interval misses (Bonferroni). Less strict boundaries need the joint
+//! distribution of the looks, which is not known under drift and stalls. docs/statistics.md has the price. Sources: Dunn, Journal of
+//! the American Statistical Association 56 (1961) 52; Geertsema, Annals of Mathematical Statistics 41 (1970) 1016.
 
 use serde::Serialize;
 
