@@ -324,20 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn the_assumed_highest_rate_is_no_bound() {
+    fn neither_the_assumed_highest_rate_nor_looks_that_show_nothing_are_a_bound() {
         // The closed loop was slow: the capacity is above 1.1 times its throughput.
         let found = searched(1.0, 0.1, 880.0, |rate| if rate > 1000.0 { f64::INFINITY } else { 0.1 });
         assert!((found.rate / 1000.0 - 1.0).abs() < 0.02 && found.low > 0.0 && found.high > 1000.0, "{found:?}");
         let found = searched(1.0, 0.1, 880.0, |_| 0.1);
         assert!(found.low == 0.0 && found.rate > 960.0 && found.high >= found.rate, "{found:?}");
-    }
-
-    #[test]
-    fn looks_that_show_nothing_bound_nothing() {
         let mut random = Random::new(5);
         let found = searched(1.0, 0.5, 1000.0, |_| 0.5 + exponential(&mut random, 0.7));
         assert!(found.low <= found.rate && found.rate <= found.high, "{found:?}");
-        let met = searched(1.0, 0.5, 1000.0, |_| 0.5);
-        assert!(met.high >= 990.0, "{met:?}");
     }
 }

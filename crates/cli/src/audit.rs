@@ -12,9 +12,8 @@ use loadline_report::{AuditFinding, Format, clean};
 
 use crate::args::{AuditArgs, ListArgs};
 use crate::exit::{self, Failure};
-use crate::listing::Listing;
 use crate::target::run_folder;
-use crate::{output, source};
+use crate::{listing, output, source};
 
 pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     if args.laws {
@@ -37,7 +36,11 @@ pub(crate) fn check(args: &AuditArgs) -> Result<u8, Failure> {
     let found = audit(&tables, &mapping, &claims.map_err(of_options)?);
     match args.list.format {
         Format::Text => output::write(&args.list.output, text_of(&found).as_bytes()).map(|()| 0),
-        _ => listing(&found.findings).write_with(&args.list, &["row", "recomputed", "deviation_pct"]),
+        _ => {
+            let columns = "severity table row columns law printed recomputed deviation_pct message".split(' ');
+            let (columns, numbers) = (columns.collect::<Vec<_>>(), ["row", "recomputed", "deviation_pct"]);
+            listing::write_with(&args.list, &columns, found.findings.iter().map(row).collect(), &numbers)
+        }
     }
     // Exit code 1 says that errors were found.
     .map_err(|e| Failure { code: exit::USAGE, ..e })?;
@@ -108,25 +111,19 @@ fn message(f: &Finding) -> String {
     if f.test.is_empty() { f.reason.to_string() } else { format!("{}: {}", f.test, f.reason) }
 }
 
-/// The contract's table.
-fn listing(findings: &[Finding]) -> Listing {
-    let row = |f: &Finding| {
-        vec![
-            f.severity.name().to_owned(),
-            f.table.clone(),
-            f.row.map_or_else(String::new, |r| r.to_string()),
-            f.columns.join(" "),
-            f.law.to_owned(),
-            f.printed.clone(),
-            f.recomputed.clone(),
-            f.deviation_pct.map_or_else(String::new, |d| format!("{d:.2}")),
-            message(f),
-        ]
-    };
-    Listing {
-        columns: "severity table row columns law printed recomputed deviation_pct message".split(' ').collect(),
-        rows: findings.iter().map(row).collect(),
-    }
+/// The contract's row.
+fn row(f: &Finding) -> Vec<String> {
+    vec![
+        f.severity.name().to_owned(),
+        f.table.clone(),
+        f.row.map_or_else(String::new, |r| r.to_string()),
+        f.columns.join(" "),
+        f.law.to_owned(),
+        f.printed.clone(),
+        f.recomputed.clone(),
+        f.deviation_pct.map_or_else(String::new, |d| format!("{d:.2}")),
+        message(f),
+    ]
 }
 
 /// Rows of one law and severity that are shown one by one.
@@ -184,11 +181,7 @@ fn laws(list: &ListArgs) -> Result<u8, Failure> {
         let formulas = law.formulas.join("; ").replace(['?', '!', '~'], "");
         [law.id.as_str(), &law.name, &formulas, &columns, law.severity.name(), &law.meaning].map(str::to_owned).to_vec()
     };
-    Listing {
-        columns: vec!["law", "name", "formula", "columns", "at worst", "meaning"],
-        rows: LAWS.iter().map(row).collect(),
-    }
-    .write(list)
+    listing::write(list, &["law", "name", "formula", "columns", "at worst", "meaning"], LAWS.iter().map(row).collect())
 }
 
 #[cfg(test)]

@@ -20,9 +20,8 @@ use minijinja::{Value, context};
 
 use crate::args::DoctorArgs;
 use crate::exit::{self, Failure};
-use crate::listing::Listing;
-use crate::output;
 use crate::template::filled;
+use crate::{listing, output};
 
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     let url = args.target.url();
@@ -66,8 +65,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     } else {
         let row =
             |f: &Finding| vec![f.severity.word().to_owned(), f.subject.clone(), f.value.clone(), f.advice.clone()];
-        let columns = vec!["verdict", "subject", "value", "advice"];
-        Listing { columns, rows: findings.iter().map(row).collect() }.write(&args.list)?;
+        listing::write(&args.list, &["verdict", "subject", "value", "advice"], findings.iter().map(row).collect())?;
     }
     if refused > 0 {
         output::say(&format!("a run refuses {refused} of these: REFUSED can be forced, IMPOSSIBLE cannot be measured"));

@@ -14,8 +14,7 @@ use loadline_run::plan::MAX_JOBS;
 
 use crate::args::{AgentArgs, AgentsCommand, AgentsListArgs, HUB_VARIABLE, HubCommand, hub_url};
 use crate::exit::{self, Failure, INTERRUPTED, TARGET, USAGE};
-use crate::listing::Listing;
-use crate::{output, secrets, signals};
+use crate::{listing, output, secrets, signals};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// How long a run waits for its agents, ns.
@@ -81,8 +80,8 @@ fn agents_list(args: &AgentsListArgs) -> Result<u8, Failure> {
     if rows.is_empty() {
         output::say("no agent is at the hub: start one with `loadline agent --hub URL --name NAME`");
     }
-    let columns = vec!["name", "version", "host", "process", "cpus", "state", "max_jobs"];
-    Listing { columns, rows }.write_with(format, &["process", "cpus", "max_jobs"])
+    let columns = ["name", "version", "host", "process", "cpus", "state", "max_jobs"];
+    listing::write_with(format, &columns, rows, &["process", "cpus", "max_jobs"])
 }
 
 /// The study with its agents, if its plan has some.

@@ -13,33 +13,29 @@ use crate::args::{ListArgs, PlansArgs};
 use crate::exit::Failure;
 use crate::output;
 
-/// A table of text.
-pub(crate) struct Listing {
-    pub(crate) columns: Vec<&'static str>,
-    pub(crate) rows: Vec<Vec<String>>,
+/// Writes a table as asked; gives the exit code. `rows` may have more cells than there are columns.
+pub(crate) fn write(args: &ListArgs, columns: &[&'static str], rows: Vec<Vec<String>>) -> Result<u8, Failure> {
+    write_with(args, columns, rows, &[])
 }
 
-impl Listing {
-    /// Writes it as asked; gives the exit code.
-    pub(crate) fn write(self, args: &ListArgs) -> Result<u8, Failure> {
-        self.write_with(args, &[])
-    }
-
-    /// Writes it with columns that are numbers in JSON, which elsewhere stand as they were written.
-    pub(crate) fn write_with(self, args: &ListArgs, numbers: &[&str]) -> Result<u8, Failure> {
-        let as_json = matches!(args.format, Format::Json | Format::Html);
-        let value = |(column, text): (&&str, String)| match as_json && numbers.contains(column) {
-            true if text.is_empty() => Value::Null,
-            true => number(&text).unwrap_or(Value::String(text)),
-            false => Value::String(text),
-        };
-        let Listing { columns, rows } = self;
-        let rows = rows.into_iter().map(|row| columns.iter().zip(row).map(value).collect()).collect();
-        let listing = loadline_report::Listing { columns, rows };
-        let text = listing.render(args.format).map_err(|e| Failure::failed(e.to_string()))?;
-        output::write(&args.output, text.as_bytes())?;
-        Ok(0)
-    }
+/// Writes a table of which some columns are numbers in JSON; elsewhere they stand as they were written.
+pub(crate) fn write_with(
+    args: &ListArgs,
+    columns: &[&'static str],
+    rows: Vec<Vec<String>>,
+    numbers: &[&str],
+) -> Result<u8, Failure> {
+    let as_json = matches!(args.format, Format::Json | Format::Html);
+    let value = |(column, text): (&&str, String)| match as_json && numbers.contains(column) {
+        true if text.is_empty() => Value::Null,
+        true => number(&text).unwrap_or(Value::String(text)),
+        false => Value::String(text),
+    };
+    let rows = rows.into_iter().map(|row| columns.iter().zip(row).map(value).collect()).collect();
+    let listing = loadline_report::Listing { columns: columns.to_vec(), rows };
+    let text = listing.render(args.format).map_err(|e| Failure::failed(e.to_string()))?;
+    output::write(&args.output, text.as_bytes())?;
+    Ok(0)
 }
 
 /// A number as one, a whole number without a fraction.
@@ -57,19 +53,19 @@ pub(crate) fn columns(args: &ListArgs) -> Result<u8, Failure> {
         let sources = sources.collect::<Vec<_>>().join("; ");
         vec![c.id.to_owned(), c.heading(), shown(c), c.meaning.to_owned(), sources]
     });
-    Listing { columns: vec!["id", "title", "shown_in_table_of", "meaning", "source"], rows: rows.collect() }.write(args)
+    write(args, &["id", "title", "shown_in_table_of", "meaning", "source"], rows.collect())
 }
 
 pub(crate) fn checks(args: &ListArgs) -> Result<u8, Failure> {
     let rows = CheckId::ALL.iter().map(|check| vec![check.to_string(), check.must().to_owned()]);
-    Listing { columns: vec!["check", "what_must_hold"], rows: rows.collect() }.write(args)
+    write(args, &["check", "what_must_hold"], rows.collect())
 }
 
 pub(crate) fn targets(args: &ListArgs) -> Result<u8, Failure> {
     let rows = TARGETS
         .iter()
         .flat_map(|k| k.url_forms.iter().map(|[form, meaning]| vec![form.clone(), k.product.clone(), meaning.clone()]));
-    Listing { columns: vec!["url", "database", "meaning"], rows: rows.collect() }.write(args)
+    write(args, &["url", "database", "meaning"], rows.collect())
 }
 
 /// `loadline plans`: the plans that come with loadline.
@@ -82,10 +78,10 @@ pub(crate) fn plans(args: &PlansArgs) -> Result<u8, Failure> {
     }
     match (args.name, args.list.format) {
         (Some(plan), Format::Text | Format::Markdown) => output::write(file, plan.text.as_bytes()).map(|()| 0),
-        (Some(plan), _) => list_of(&[*plan], in_full)?.write(&args.list),
+        (Some(plan), _) => list(&args.list, &[*plan], in_full),
         // Forty codes make no line that a terminal shows.
-        (None, Format::Text) => list_of(PLANS, |codes| codes.len().to_string())?.write(&args.list),
-        (None, _) => list_of(PLANS, in_full)?.write(&args.list),
+        (None, Format::Text) => list(&args.list, PLANS, |codes| codes.len().to_string()),
+        (None, _) => list(&args.list, PLANS, in_full),
     }
 }
 
@@ -93,11 +89,9 @@ fn in_full(codes: &[&str]) -> String {
     codes.join(" ")
 }
 
-fn list_of(plans: &[NamedPlan], shown: fn(&[&str]) -> String) -> Result<Listing, Failure> {
-    Ok(Listing {
-        columns: vec!["plan", "summary", "workloads", "jobs", "duration_s", "warmup_s", "repeat"],
-        rows: plans.iter().map(|plan| plan_row(plan, shown)).collect::<Result<_, _>>()?,
-    })
+fn list(args: &ListArgs, plans: &[NamedPlan], shown: fn(&[&str]) -> String) -> Result<u8, Failure> {
+    let rows = plans.iter().map(|plan| plan_row(plan, shown)).collect::<Result<_, _>>()?;
+    write(args, &["plan", "summary", "workloads", "jobs", "duration_s", "warmup_s", "repeat"], rows)
 }
 
 /// A target that has what every workload needs. It is not opened.

@@ -6,17 +6,15 @@ use loadline_run::references::{REFERENCES, Reference, find};
 use crate::args::ReferencesArgs;
 use crate::audit;
 use crate::exit::Failure;
-use crate::listing::Listing;
-use crate::output;
 use crate::source::PREFIX;
+use crate::{listing, output};
 
 pub(crate) fn references(args: &ReferencesArgs) -> Result<u8, Failure> {
     match &args.id {
         Some(id) => output::write(&args.list.output, found(id)?.csv().as_bytes()).map(|()| 0),
         None => {
-            let columns = vec!["reference", "platform", "published", "workloads", "tests", "summary", "source"];
-            let rows = REFERENCES.iter().map(row).collect::<Result<_, _>>()?;
-            Listing { columns, rows }.write(&args.list)
+            let columns = ["reference", "platform", "published", "workloads", "tests", "summary", "source"];
+            listing::write(&args.list, &columns, REFERENCES.iter().map(row).collect::<Result<_, _>>()?)
         }
     }
 }

@@ -9,9 +9,8 @@ use loadline_workload::{CATALOGUE, Workload, find, read_file};
 
 use crate::args::{ListArgs, WorkloadsArgs};
 use crate::exit::Failure;
-use crate::listing::Listing;
-use crate::output;
 use crate::pages::{self, drivers, runs_with};
+use crate::{listing, output};
 
 pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     if let Some(folder) = &args.pages {
@@ -34,9 +33,9 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<u8, Failure> {
     let for_people = matches!(format, Format::Text | Format::Markdown);
     let list_args = ListArgs { format, output: args.output.clone() };
     match workload {
-        None => list(&CATALOGUE, for_people).write(&list_args),
+        None => listing::write(&list_args, &COLUMNS[..if for_people { 3 } else { 9 }], rows(&CATALOGUE)),
         Some(workload) if for_people => output::write(&args.output, pages::page(&workload)?.as_bytes()).map(|()| 0),
-        Some(workload) => list(&[workload], false).write(&list_args),
+        Some(workload) => listing::write(&list_args, &COLUMNS, rows(&[workload])),
     }
 }
 
@@ -60,12 +59,11 @@ fn from_file(path: &Path) -> Result<Arc<Workload>, Failure> {
     read_file(&name, &text).map_err(|e| Failure::usage(e.to_string()))
 }
 
-/// One row per workload. Files get more columns, too wide for a terminal.
-fn list(workloads: &[Arc<Workload>], for_people: bool) -> Listing {
-    let mut columns = vec!["code", "group", "summary"];
-    if !for_people {
-        columns.extend(["named_for", "kpis", "needs", "targets", "drivers", "not_on"]);
-    }
+/// Columns of the list of workloads. Those from the fourth on are too wide for a terminal.
+const COLUMNS: [&str; 9] =
+    ["code", "group", "summary", "named_for", "kpis", "needs", "targets", "drivers", "not_on"];
+
+fn rows(workloads: &[Arc<Workload>]) -> Vec<Vec<String>> {
     let row = |w: &Arc<Workload>| {
         let kpis = w.kpis.iter().map(|k| format!("{} [{}]", k.title, k.column.unit));
         let needs = w.needs.iter().map(|n| n.phrase());
@@ -75,20 +73,19 @@ fn list(workloads: &[Arc<Workload>], for_people: bool) -> Listing {
             let names: Vec<&str> = runs_with(w, *k).iter().map(|d| d.name()).collect();
             format!("{}={}", k.scheme(), names.join("+"))
         };
-        let mut row = vec![w.code.clone(), w.group.clone(), w.summary.clone()];
-        if !for_people {
-            row.extend([
-                w.named_for.phrase(),
-                kpis.collect::<Vec<_>>().join("; "),
-                needs.collect::<Vec<_>>().join("; "),
-                on.iter().map(|k| k.scheme()).collect::<Vec<_>>().join(" "),
-                on.iter().map(with).collect::<Vec<_>>().join(" "),
-                not_on.iter().map(|k| format!("{}: {}", k.scheme(), why_not(w, *k))).collect::<Vec<_>>().join("; "),
-            ]);
-        }
-        row
+        vec![
+            w.code.clone(),
+            w.group.clone(),
+            w.summary.clone(),
+            w.named_for.phrase(),
+            kpis.collect::<Vec<_>>().join("; "),
+            needs.collect::<Vec<_>>().join("; "),
+            on.iter().map(|k| k.scheme()).collect::<Vec<_>>().join(" "),
+            on.iter().map(with).collect::<Vec<_>>().join(" "),
+            not_on.iter().map(|k| format!("{}: {}", k.scheme(), why_not(w, *k))).collect::<Vec<_>>().join("; "),
+        ]
     };
-    Listing { columns, rows: workloads.iter().map(row).collect() }
+    workloads.iter().map(row).collect()
 }
 
 fn why_not(workload: &Workload, kind: &dyn TargetKind) -> String {
@@ -108,8 +105,8 @@ mod tests {
         // The reference log writer has no rows to read: a workload that needs them is not for it.
         let mut of = Workload::clone(&find("LGWR-LAT1").unwrap());
         of.needs = vec![Capability::Rows];
-        let list = list(&[Arc::new(of)], false);
-        let cell = |id: &str| &list.rows[0][list.columns.iter().position(|c| *c == id).unwrap()];
+        let rows = rows(&[Arc::new(of)]);
+        let cell = |id: &str| &rows[0][COLUMNS.iter().position(|c| *c == id).unwrap()];
         assert!(!cell("targets").split(' ').any(|t| t == "wal"), "{}", cell("targets"));
         assert!(cell("targets").split(' ').any(|t| t == "postgres") && !cell("drivers").contains("wal="));
         assert!(cell("drivers").split(' ').any(|d| d == "postgres=database+client"), "{}", cell("drivers"));

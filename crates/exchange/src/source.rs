@@ -15,24 +15,8 @@ loadline_model::named! {
     pub fn name;
 }
 
-/// How lines of tools begin; those of other tools than these are known so that they are refused by name.
-const MARKS: &[(&str, &str)] = &[
-    ("pgbench (", "pgbench"),
-    ("transaction type:", "pgbench"),
-    ("number of transactions actually processed:", "pgbench"),
-    ("SQL statistics:", "sysbench"),
-    ("General statistics:", "sysbench"),
-    ("File operations:", "sysbench"),
-    ("HammerDB CLI", "HammerDB"),
-    ("\"fio version\"", "fio"),
-    ("\"NEWORD\"", "HammerDB"),
-    ("\"Benchmark Type\"", "BenchBase"),
-    ("Transaction Type Index,", "BenchBase"),
-    ("[OVERALL], ", "YCSB"),
-    ("Average number of seconds to run all queries", "mysqlslap"),
-    ("<TpmC>", "tpcc-mysql"),
-    ("[Summary] ", "go-tpc"),
-];
+/// Tools, and how their lines begin; those of other tools than these are known so that they are refused by name.
+const MARKS: &str = include_str!("marks.txt");
 
 impl Tool {
     /// The name of the tool that writes such a line; `None` if any may.
@@ -40,8 +24,9 @@ impl Tool {
         let line = line.trim();
         let is_digit = |c: char| c.is_ascii_digit();
         let numbered = |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(is_digit));
-        match MARKS.iter().find(|(mark, _)| line.starts_with(mark)) {
-            Some((_, tool)) => Some(tool),
+        let mut marks = MARKS.lines().filter_map(|row| row.split_once('\t'));
+        match marks.find(|(_, mark)| line.starts_with(mark)) {
+            Some((tool, _)) => Some(tool),
             None if numbered("sysbench ") => Some("sysbench"),
             None if numbered("fio-") => Some("fio"),
             None if line.contains("TEST RESULT : System achieved") => Some("HammerDB"),

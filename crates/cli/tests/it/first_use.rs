@@ -37,9 +37,6 @@ fn a_run_ends_with_key_figures_a_report_and_its_path() {
     for format in ["md", "json", "text"] {
         assert!(report(&folder, &format!("--format {format}")).contains("LGWR-LAT25"), "{format}");
     }
-    let chosen = printed(&format!("{id} --format csv --columns jobs,commit_throughput_tps"));
-    assert!(chosen.starts_with("jobs,commit_throughput_tps\n"), "{chosen}");
-    command(&format!("{id} --columns commit_troughput_tps")).fails(2, &["commit_throughput_tps"]);
 
     // Each test has a page with its figures, and two of them stand side by side.
     for number in 1..=tests.len() {
