@@ -4,7 +4,7 @@
 //! generate random bytes, so it chooses between a few scripts with different payloads: an UPDATE to the same value would be
 //! no work.
 
-use std::fmt::Write as _;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,26 +21,22 @@ const CONTENDERS: [(&str, Option<Driver>); 3] =
     [("pgbench", None), ("loadline client", Some(Driver::Client)), ("loadline database", Some(Driver::Database))];
 
 pub(crate) fn run(args: &ArenaArgs) -> Outcome<()> {
-    let arena = Arena::open("postgres-temp:", "LGWR-LAT1", args, true)?;
-    let server = place(arena.target.as_ref())?;
-    let scripts = tempfile::tempdir()?;
-    write_scripts(scripts.path(), &arena.work)?;
-    arena.compare(args, &CONTENDERS, |clients, load| {
-        let mut command = command(clients, clients, load)?;
-        payloads(&mut command, &arena.work, scripts.path());
-        pgbench(command, &server)
-    })
+    compare(args, "LGWR-LAT1", payloads)
 }
 
 /// `pgbench -S` with loadline's own table and columns.
 pub(crate) fn select(args: &ArenaArgs) -> Outcome<()> {
-    let arena = Arena::open("postgres-temp:", "SRV-QUERY1", args, true)?;
-    let server = place(arena.target.as_ref())?;
-    let scripts = tempfile::tempdir()?;
-    let script = lookup_script(scripts.path())?;
+    compare(args, "SRV-QUERY1", |_, folder| Ok(vec!["-f".into(), lookup_script(folder)?.into()]))
+}
+
+/// `scripts` makes pgbench's scripts for the work in a folder, and the words that name them.
+fn compare(args: &ArenaArgs, code: &str, scripts: fn(&Work, &Path) -> Outcome<Vec<OsString>>) -> Outcome<()> {
+    let arena = Arena::open("postgres-temp:", code, args, true)?;
+    let (server, folder) = (place(arena.target.as_ref())?, tempfile::tempdir()?);
+    let words = scripts(&arena.work, folder.path())?;
     arena.compare(args, &CONTENDERS, |clients, load| {
         let mut command = command(clients, clients, load)?;
-        command.arg("-f").arg(&script);
+        command.args(&words);
         pgbench(command, &server)
     })
 }
@@ -71,17 +67,21 @@ pub(crate) fn psql(server: &[String]) -> Outcome<Command> {
     Ok(command)
 }
 
-/// pgbench's scripts, one per payload.
-fn write_scripts(dir: &Path, work: &Work) -> Outcome<()> {
-    let own = work.params.get("own-rows");
+/// A script per payload, each with its payload as a variable.
+fn payloads(work: &Work, folder: &Path) -> Outcome<Vec<OsString>> {
+    let (own, bytes, pool) = (work.params.get("own-rows"), work.params.get("payload") as usize, work.pool(0));
+    let mut words = Vec::new();
     for i in 0..PAYLOADS {
+        let file = folder.join(format!("{i}.sql"));
         let script = format!(
             "\\set id :client_id * {own} + random(0, {})\nUPDATE \"loadline\".\"lgwr_lat1_redo\" SET n = n + 1, payload = :p{i} WHERE id = :id;\n",
             own - 1
         );
-        std::fs::write(dir.join(format!("{i}.sql")), script)?;
+        std::fs::write(&file, script)?;
+        let hex: String = pool[i * 1990..i * 1990 + bytes].iter().map(|byte| format!("{byte:02x}")).collect();
+        words.extend(["-D".into(), format!("p{i}=\\x{hex}").into(), "-f".into(), file.into()]);
     }
-    Ok(())
+    Ok(words)
 }
 
 /// pgbench with this number of clients over so many threads.
@@ -93,18 +93,6 @@ pub(crate) fn command(clients: u32, threads: u32, load: Load) -> Outcome<Command
         Load::Start => command.args(["-t", "1"]),
     };
     Ok(command)
-}
-
-fn payloads(command: &mut Command, work: &Work, scripts: &Path) {
-    let pool = work.pool(0);
-    let bytes = work.params.get("payload") as usize;
-    for i in 0..PAYLOADS {
-        let hex = pool[i * 1990..i * 1990 + bytes].iter().fold(String::from("\\x"), |mut s, b| {
-            let _ = write!(s, "{b:02x}");
-            s
-        });
-        command.arg("-D").arg(format!("p{i}={hex}")).arg("-f").arg(scripts.join(format!("{i}.sql")));
-    }
 }
 
 pub(crate) fn pgbench(mut command: Command, server: &[String]) -> Outcome<Said> {

@@ -35,8 +35,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<u8, Failure> {
     // Workloads of the plans that the server refused have no row.
     let refused = runs.iter().flat_map(|run| run.manifest.plan.refused());
     let mut not_judged: Vec<String> = refused.map(|skipped| format!("{}: {}", skipped.code, skipped.reason)).collect();
-    let text = if args.verdicts.format == Format::Csv { compared.csv() } else { compared.text(run::width()) };
-    output::write(&args.verdicts.output, text.as_bytes())?;
+    let text = if args.list.format == Format::Csv { compared.csv() } else { compared.text(run::width()) };
+    output::write(&args.list.output, text.as_bytes())?;
     let Some(share) = args.fail_if_slower else {
         if compared.counts()[0] == 0 && !compared.has_curves {
             output::say("nothing was compared: the reasons are in the table");

@@ -41,7 +41,7 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         if found.is_empty() {
             return Err(Failure::usage(format!("{title}: no series has 4 job counts, so none can be held out")));
         }
-        (evaluation_page(&title, &found, remarks, args.format), 0, found.len())
+        (evaluation_page(&title, &found, remarks, args.list.format), 0, found.len())
     } else {
         let figures = [Figure::Tps, Figure::P99Ms, Figure::LatencyMs, Figure::CpuPct];
         let limits = figures.into_iter().zip([args.tps, args.p99, args.latency, args.cpu]);
@@ -49,9 +49,9 @@ pub(crate) fn forecast(args: &ForecastArgs) -> Result<u8, Failure> {
         let fitted: Vec<Fitted> = fit(&all).into_iter().filter(|f| wanted(&f.series)).collect();
         let (refused, shown) = (fitted.iter().filter(|f| f.refused.is_some()).count(), fitted.len());
         let jobs = args.jobs.iter().flatten().copied().map(f64::from).collect();
-        (Forecasts { title, remarks, fitted, jobs, questions }.render(args.format), refused, shown)
+        (Forecasts { title, remarks, fitted, jobs, questions }.render(args.list.format), refused, shown)
     };
-    output::write(&args.output, page.map_err(|e| Failure::failed(e.to_string()))?.as_bytes())?;
+    output::write(&args.list.output, page.map_err(|e| Failure::failed(e.to_string()))?.as_bytes())?;
     if refused > 0 {
         output::say(&format!("of {refused} of {shown} series nothing is forecast beyond the measured jobs"));
     }

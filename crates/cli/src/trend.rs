@@ -20,8 +20,8 @@ pub(crate) fn trend(args: &TrendArgs) -> Result<u8, Failure> {
         runs.iter_mut().for_each(|run| run.records.retain(|r| args.workload.contains(&r.workload)));
     }
     let trended = Trended::new(&runs, args.figure.as_deref()).map_err(|e| Failure::usage(e.to_string()))?;
-    let text = trended.render(args.verdicts.format).map_err(|e| Failure::failed(e.to_string()))?;
-    output::write(&args.verdicts.output, text.as_bytes())?;
+    let text = trended.render(args.list.format).map_err(|e| Failure::failed(e.to_string()))?;
+    output::write(&args.list.output, text.as_bytes())?;
     let [series, short, ended] = trended.counts();
     if series == 0 {
         let why = "nothing was followed: no valid test has such a figure";

@@ -46,19 +46,20 @@ const LISTS: [(&str, &str, Format); 4] = [
     ("csv", "CSV", Format::Csv),
     ("json", "JSON", Format::Json),
 ];
-/// How a comparison is written.
-#[derive(Debug, Args)]
-pub(crate) struct VerdictArgs {
-    /// Format
-    #[arg(long, default_value = "text", value_parser = named([
-        ("text", "Plain text", Format::Text), ("csv", "CSV: a row per workload, jobs and figure", Format::Csv)]))]
-    pub(crate) format: Format,
-    /// File to write, - for standard output
-    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
-}
+/// Formats of comparisons.
+const VERDICTS: [(&str, &str, Format); 2] =
+    [("text", "Plain text", Format::Text), ("csv", "CSV: a row per workload, jobs and figure", Format::Csv)];
+/// Formats of forecasts.
+const FORECASTS: [(&str, &str, Format); 5] = [
+    ("html", "One self-contained page", Format::Html),
+    ("md", "Markdown", Format::Markdown),
+    ("csv", "One table with all tests", Format::Csv),
+    ("json", "Everything", Format::Json),
+    ("text", "Plain text", Format::Text),
+];
 
 #[derive(Debug, Args)]
+#[command(mut_arg("format", |arg| arg.value_parser(named(VERDICTS))))]
 pub(crate) struct CompareArgs {
     /// A run of `loadline ab`, or two runs: ratios are those of the second to the first
     #[arg(required = true, num_args = 1..=2, value_name = "RUN", value_hint = ValueHint::DirPath)]
@@ -80,10 +81,11 @@ pub(crate) struct CompareArgs {
     #[arg(long)]
     pub(crate) unequal: bool,
     #[command(flatten)]
-    pub(crate) verdicts: VerdictArgs,
+    pub(crate) list: ListArgs,
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("format", |arg| arg.value_parser(named(VERDICTS))))]
 pub(crate) struct TrendArgs {
     /// Folders that hold the runs
     #[arg(value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
@@ -100,7 +102,7 @@ pub(crate) struct TrendArgs {
     #[arg(long, value_name = "PERCENT", value_parser = parse_share)]
     pub(crate) fail_if_slower: Option<f64>,
     #[command(flatten)]
-    pub(crate) verdicts: VerdictArgs,
+    pub(crate) list: ListArgs,
 }
 
 /// `loadline report`.
@@ -193,6 +195,7 @@ pub(crate) struct NoteArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("format", |arg| arg.value_parser(named(FORECASTS))))]
 pub(crate) struct ForecastArgs {
     /// A run, or reference:ID for a published table; several are forecast together
     #[arg(value_name = "RUN", required = true, value_hint = ValueHint::AnyPath)]
@@ -221,18 +224,8 @@ pub(crate) struct ForecastArgs {
     /// Folder of the runs that are named by id
     #[arg(long, value_name = "DIR", default_value = DEFAULT_RESULTS, value_hint = ValueHint::DirPath)]
     pub(crate) results: PathBuf,
-    /// Format
-    #[arg(long, default_value = "text", value_parser = named([
-        ("html", "One self-contained page", Format::Html),
-        ("md", "Markdown", Format::Markdown),
-        ("csv", "One table with all tests", Format::Csv),
-        ("json", "Everything", Format::Json),
-        ("text", "Plain text", Format::Text),
-    ]))]
-    pub(crate) format: Format,
-    /// File to write, - for standard output
-    #[arg(long, value_name = "FILE|-", default_value = "-", value_hint = ValueHint::FilePath)]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) list: ListArgs,
 }
 
 #[derive(Debug, Args)]

@@ -4,39 +4,26 @@ use loadline_model::CheckId;
 
 use super::{Path, Ran, Value, run, tests_of};
 
-/// A check that others on the machine can fail, because it is one of times.
-struct OfTime {
-    id: &'static str,
-    /// Whether it may have failed for that in this test.
-    only_if: fn(&Value) -> bool,
-}
-
-/// All other checks hold on any machine. Tests of these checks are nightly ones, or of made-up figures (`run/src/checks`).
-const OF_TIME: [OfTime; 5] = [
-    // A job waits for a CPU between two transactions.
-    OfTime {
-        id: "littles-law",
-        // Others only make the time outside transactions longer; transactions that overlap are a fault.
-        only_if: |test| test["outside_tx_pct"].as_f64().is_some_and(|share| share > 0.0),
-    },
-    // An agent gets its CPU late, and starts late.
-    OfTime {
-        id: "agents",
-        only_if: |test| test["by_agent"].as_array().unwrap().iter().all(|agent| agent["failed"].is_null()),
-    },
-    // Transactions take longer than half of a short window.
-    OfTime {
-        id: "window",
-        only_if: |test| {
+/// Whether others on the machine can have failed a check of this test, because it is one of times. Tests of these checks are nightly ones, or
+/// of made-up figures (`run/src/checks`).
+fn is_of_time(id: &str, test: &Value) -> bool {
+    match id {
+        // A job waits for a CPU between two transactions: the time outside them grows. Transactions that overlap are a fault.
+        "littles-law" => test["outside_tx_pct"].as_f64().is_some_and(|share| share > 0.0),
+        // An agent gets its CPU late, and starts late.
+        "agents" => test["by_agent"].as_array().unwrap().iter().all(|agent| agent["failed"].is_null()),
+        // Transactions take longer than half of a short window.
+        "window" => {
             let mean_ns = test["transaction_time_ns_mean"].as_f64();
             mean_ns.zip(test["elapsed_s"].as_f64()).is_some_and(|(mean_ns, s)| mean_ns > s * 1e9 / 2.0)
-        },
-    },
-    // A snapshot is read late, and jobs in the database say only once a slice how far they are.
-    OfTime { id: "commits-window", only_if: |test| test["driver"] == "database" },
-    // Of few transactions, pages that are logged whole and those at the window's edges are a large part.
-    OfTime { id: "redo-size", only_if: |test| test["commits"].as_f64().is_some_and(|commits| commits < 1000.0) },
-];
+        }
+        // A snapshot is read late, and jobs in the database say only once a slice how far they are.
+        "commits-window" => test["driver"] == "database",
+        // Of few transactions, pages that are logged whole and those at the window's edges are a large part.
+        "redo-size" => test["commits"].as_f64().is_some_and(|commits| commits < 1000.0),
+        _ => false,
+    }
+}
 
 fn failed(test: &Value) -> impl Iterator<Item = &str> {
     let checks = test["checks"].as_array().unwrap().iter();
@@ -55,8 +42,7 @@ pub(crate) fn refused(test: &Value) -> bool {
 
 /// Whether a test is valid, or others on the machine can have failed each check that it failed.
 pub(crate) fn sound(test: &Value) -> bool {
-    let of_time = |id: &str| OF_TIME.iter().any(|of| of.id == id && (of.only_if)(test));
-    let by_others = |id: &str| is_of_disturbance(id) || of_time(id);
+    let by_others = |id: &str| is_of_disturbance(id) || is_of_time(id, test);
     failed(test).all(by_others) && (test["valid"] == true) == (failed(test).count() == 0)
 }
 
