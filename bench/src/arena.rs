@@ -229,7 +229,6 @@ pub(crate) fn said_by(command: &mut Command, missing: &str) -> Outcome<String> {
     if out.status.success() { Ok(said) } else { Err(format!("{program}: {said}{}", text(&out.stderr)).into()) }
 }
 
-/// The number after `what` in `text`.
 pub(crate) fn number_after(text: &str, what: &str) -> Outcome<f64> {
     let rest = text.split(what).nth(1).ok_or_else(|| format!("nobody said '{what}': {text}"))?;
     let digits: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();

@@ -112,7 +112,6 @@ impl Case {
     }
 }
 
-/// The ratio of `figure`, or of the main figure, in `cell`.
 fn ratio_of(cell: &Cell<'_>, figure: Option<&Column>) -> Option<(PairedEstimate, bool)> {
     let (pairs, higher_is_better) = match figure {
         Some(column) => (cell.pairs_of(column), false),

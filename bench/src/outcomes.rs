@@ -21,7 +21,6 @@ pub(crate) fn folder(given: Option<&Path>, name: &str) -> Outcome<PathBuf> {
     Ok(folder.canonicalize()?)
 }
 
-/// Writes `outcome` to the file `name` in `folder`.
 pub(crate) fn store(folder: &Path, name: &str, outcome: &impl Serialize) -> Outcome<()> {
     Ok(fs::write(folder.join(format!("{name}.json")), serde_json::to_vec_pretty(outcome)?)?)
 }

@@ -181,7 +181,6 @@ fn judge(must: &Must, seen: &Seen) -> Verdict {
     Verdict { holds: found.is_some(), seen: found.unwrap_or_else(|| came_out(seen)) }
 }
 
-/// Why a control run is not clean, if so.
 fn why_unclean(must: &Must, control: &Seen) -> Option<String> {
     let marked = match must {
         Must::Fail(id) | Must::Note(id) => {

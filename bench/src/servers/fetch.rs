@@ -65,7 +65,6 @@ fn file_name(artifact: &str) -> String {
     format!("{name}-{version}{}.{packaging}", classifier.map_or(String::new(), |c| format!("-{c}")))
 }
 
-/// The artifact in `cache`, fetched with Maven if it is not there.
 fn fetch(artifact: &str, sha256: &str, cache: &Path) -> Outcome<PathBuf> {
     let file = cache.join(file_name(artifact));
     if !file.exists() {

@@ -6,7 +6,6 @@ use serde::Deserialize;
 
 use crate::arena::Outcome;
 
-/// The file of all servers.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {

@@ -28,7 +28,6 @@ pub(super) enum On {
     MariaDb,
     /// A database file of the scene.
     Sqlite,
-    /// Any other URL.
     Url(String),
 }
 
@@ -89,7 +88,6 @@ pub(super) struct Way {
     /// The command behind which loadline runs.
     #[serde(default)]
     through: String,
-    /// More arguments.
     #[serde(default)]
     args: String,
     /// Time from a third of the window on until what follows, ms.
@@ -251,7 +249,6 @@ impl Seen {
         self.records.iter().flat_map(of_record)
     }
 
-    /// The line that marks it with `text`.
     pub(super) fn mark(&self, text: &str) -> Option<String> {
         self.marks().chain(self.said.lines().map(str::to_owned)).find(|line| line.contains(text))
     }
@@ -285,7 +282,6 @@ impl Scene<'_> {
         })
     }
 
-    /// `loadline` with `args`, behind the command `through`.
     pub(super) fn loadline(&self, through: &[&str], args: &[&str]) -> Command {
         let mut words = through.iter().copied().map(Into::into).collect::<Vec<std::ffi::OsString>>();
         words.push(self.loadline.into());
@@ -313,17 +309,14 @@ impl Scene<'_> {
         Ok(self.loadline(through, &args))
     }
 
-    /// The run, with `more` arguments.
     pub(super) fn run(&self, more: &[&str]) -> Outcome<Seen> {
         self.run_through(&[], more)
     }
 
-    /// The run, behind the command `through`.
     pub(super) fn run_through(&self, through: &[&str], more: &[&str]) -> Outcome<Seen> {
         Seen::from_output(&self.command(through, more)?.output()?)
     }
 
-    /// Continues the run in `folder`.
     pub(super) fn resume(&self, folder: &str) -> Outcome<Seen> {
         let args = ["run", "--target", &self.url()?, "--resume", folder];
         Seen::from_output(&self.loadline(&[], &args).output()?)

@@ -39,7 +39,6 @@ pub(super) fn ways() -> Outcome<Ways> {
     Ok(ways)
 }
 
-/// The run of a way, spoiled.
 pub(super) fn spoiled(way: &Way, s: &Scene<'_>) -> Outcome<Seen> {
     match BY_HAND.iter().find(|(name, _)| *name == way.name) {
         Some((_, spoil)) => spoil(s),

@@ -36,7 +36,6 @@ pub struct Platform<'a> {
 }
 
 impl<'a> Platform<'a> {
-    /// A platform of which only the tests are known.
     pub fn new(label: &'a str, records: &'a [TestRecord]) -> Platform<'a> {
         Platform { label, records, ..Platform::default() }
     }

@@ -113,7 +113,6 @@ pub fn series(state: RunState, records: &[TestRecord], beside: &[TestRecord]) ->
     (found, remarks)
 }
 
-/// Distinction of `sweep` from others of its platform and workload.
 fn distinction(sweep: &Sweep, records: &[TestRecord]) -> String {
     let others = || records.iter().filter(|r| r.workload == sweep.workload && r.platform == sweep.platform);
     let differs = |name: &str, value: &i64| others().any(|r| r.parameters.get(name) != Some(value));

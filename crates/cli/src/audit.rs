@@ -111,7 +111,6 @@ fn message(f: &Finding) -> String {
     if f.test.is_empty() { f.reason.to_string() } else { format!("{}: {}", f.test, f.reason) }
 }
 
-/// The contract's row.
 fn row(f: &Finding) -> Vec<String> {
     vec![
         f.severity.name().to_owned(),

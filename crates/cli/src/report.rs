@@ -108,7 +108,6 @@ pub(crate) fn report(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The price list of `--price`.
 fn prices(path: &Path) -> Result<Prices, Failure> {
     let shown = path.display();
     let text = std::fs::read_to_string(path);
@@ -173,7 +172,6 @@ pub(crate) fn write_index(stored: &StoredRun, mut run: RunData) -> Result<PathBu
     Ok(write_report(stored.path(), "report/index.html", &html)?)
 }
 
-/// `--redact` and `--anonymous`.
 fn hide(args: &ReportArgs, runs: &mut [RunData]) -> Result<(), Failure> {
     loadline_report::redact(runs, args.anonymous, &is_catalogued).map_err(|e| Failure::usage(e.to_string()))
 }

@@ -27,7 +27,6 @@ pub(crate) fn interruptible(flag: &Arc<AtomicBool>, left: String) -> Result<(), 
     std::thread::Builder::new().name("interrupt".to_owned()).spawn(move || end(signals, left)).map(drop).map_err(failed)
 }
 
-/// Each of `signals` sets `flag`.
 pub(crate) fn set_by(flag: &Arc<AtomicBool>, signals: impl IntoIterator<Item = i32>) -> Result<(), Failure> {
     for signal in signals {
         signal_hook::flag::register(signal, Arc::clone(flag)).map_err(failed)?;

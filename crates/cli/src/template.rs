@@ -6,7 +6,6 @@ use minijinja::{Environment, Value};
 
 use crate::exit::Failure;
 
-/// Text of `template` with `context`.
 pub(crate) fn filled(template: &str, context: Value) -> Result<String, Failure> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);

@@ -73,7 +73,6 @@ impl Table {
         self.rows.push([json!(record.run), json!(record.test)].into_iter().chain(cells).collect());
     }
 
-    /// The table as a file.
     pub fn write(&self, form: Form) -> Result<Vec<u8>, TableError> {
         let names = || self.columns.iter().map(|(name, _)| name.clone());
         match form {

@@ -160,7 +160,6 @@ impl Mapping {
         if open.is_empty() { Ok(all) } else { Err(AuditError::Mapping(open.trim_end_matches(',').to_owned())) }
     }
 
-    /// Checks that each header is in one of `tables`.
     pub fn check(&self, tables: &[Table]) -> Result<(), AuditError> {
         let there = || tables.iter().flat_map(|t| &t.headers);
         let missing = self.0.iter().find(|(header, _)| !there().any(|h| is_same(h, header)));

@@ -134,7 +134,6 @@ impl<'a> Setup<'a> {
         self.calibrations().any(|c| c.parameters.contains_key(name))
     }
 
-    /// Defined redo, if that is what defines the workload.
     pub(super) fn defined_redo(&self) -> Option<DefinedRedo> {
         let kib = self.calibrations().find_map(|c| c.nominal).map(|[min, _, max]| [min / 1024.0, max / 1024.0]);
         let is_users_own = self.programs() != [None; 2];

@@ -18,7 +18,6 @@ loadline_model::named! {
         Interpolation: "interpolation", "interpolation";
         /// Jobs that go round between CPUs and log.
         Closed: "closed", "closed model";
-        /// The Universal Scalability Law.
         Usl: "usl", "Universal Scalability Law";
     }
     /// Id in CSV and JSON.

@@ -95,7 +95,6 @@ impl Model {
         (0..=degree).all(|degree| model.add(&power(degree))).then_some(model)
     }
 
-    /// Adds a column, if it differs from the others.
     pub(super) fn add(&mut self, column: &[f64]) -> bool {
         let mut rest = self.rest(column);
         let norm = square(&rest).sqrt();

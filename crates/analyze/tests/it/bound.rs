@@ -23,7 +23,6 @@ fn tests_are_bound_by_what_the_table_says() {
     }
 }
 
-/// Ids of all figures in the table.
 fn read() -> Vec<&'static str> {
     let words = TABLE.split(['"', ' ', '\n']).filter_map(column::column).filter(|c| c.is_figure()).map(|c| c.id);
     words.collect::<BTreeSet<_>>().into_iter().collect()

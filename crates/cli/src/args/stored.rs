@@ -165,7 +165,6 @@ pub(crate) struct ReportArgs {
 /// The format of a report; `None` for its page on paper.
 pub(crate) type ReportAs = Option<Format>;
 
-/// Formats of the report.
 const REPORTS: [(&str, &str, ReportAs); 6] = [
     ("html", "One self-contained page", Some(Format::Html)),
     ("pdf", "The same on paper: A4, with footers, through an installed Chromium, Chrome, Edge or Brave", None),

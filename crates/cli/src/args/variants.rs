@@ -41,7 +41,6 @@ fn letters() -> impl Iterator<Item = String> {
     (0..Letter::MOST).map(|n| Letter::nth(n).to_string().to_lowercase())
 }
 
-/// The flag `id`, such as `setting-a`.
 fn flag(id: &'static str, value: &'static str, help: &str) -> Arg {
     let (name, letter) = id.split_once('-').unwrap_or((id, ""));
     let mut help = help.replace("{arm}", &letter.to_uppercase());

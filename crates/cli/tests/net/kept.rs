@@ -37,7 +37,6 @@ struct List {
     changed: Vec<Changed>,
 }
 
-/// A file of what was kept.
 pub(crate) fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/net/kept").join(name)
 }
@@ -50,7 +49,6 @@ pub(crate) fn items(name: &str) -> Items {
     text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(item).collect()
 }
 
-/// The stored runs.
 pub(crate) fn runs() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for name in ["golden-1.tar.xz", "golden-2.tar.xz"] {

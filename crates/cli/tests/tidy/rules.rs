@@ -199,7 +199,6 @@ fn home_made(tree: &Tree) -> Vec<Breach> {
     found
 }
 
-/// A file to plant.
 fn file(path: &str, text: &str) -> (String, String) {
     (path.to_owned(), text.to_owned())
 }
@@ -254,7 +253,6 @@ fn has_name(line: &str, begin: &str) -> bool {
     line.match_indices(begin).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Whether a line of code makes a text of a note, a check or a validity.
 fn makes_a_text(line: &str) -> bool {
     ["note", "notes", "remark", "check.id", "c.id", "validity", "validity()", "data_source"]
         .iter()

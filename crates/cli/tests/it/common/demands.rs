@@ -53,7 +53,6 @@ struct Demand {
     of: Option<String>,
     /// Names of expressions.
     with: BTreeMap<String, String>,
-    /// Checks that it passed.
     passed: Vec<String>,
     holds: Vec<String>,
     #[serde(skip)]

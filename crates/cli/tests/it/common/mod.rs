@@ -142,7 +142,6 @@ pub(crate) fn filled(text: &str, names: &[(&str, &str)]) -> String {
     names.iter().fold(text.to_owned(), |text, (name, of)| text.replace(name, of))
 }
 
-/// Runs a command line of [`words`].
 pub(crate) fn command(line: &str) -> Ran {
     run(&words(line))
 }
@@ -434,7 +433,6 @@ impl Server {
         client
     }
 
-    /// Whether loadline's schema is there.
     pub(crate) fn has_schema(&self) -> bool {
         self.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'loadline'").unwrap() != "0"
     }
