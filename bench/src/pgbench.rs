@@ -1,8 +1,7 @@
 //! LGWR-LAT1 and SRV-QUERY1 against pgbench: the same statement on the same table, one transaction each.
 //!
-//! pgbench runs the same kind of transaction as loadline's client driver: prepared, one statement, autocommit. It cannot
-//! generate random bytes, so it chooses between a few scripts with different payloads: an UPDATE to the same value would be
-//! no work.
+//! pgbench runs the same kind of transaction as loadline's client driver: prepared, one statement, autocommit. It cannot generate
+//! random bytes, so it chooses between a few scripts with different payloads: an UPDATE to the same value would be no work.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

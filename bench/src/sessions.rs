@@ -1,10 +1,9 @@
 //! Many sessions: what a transaction costs the client, against pgbench and sysbench.
 //!
 //! All contenders send SRV-QUERY1's query by primary key, prepared, over the same socket to the same rows. Each reports its
-//! transactions once a second, and with each report the CPU time of its whole process is read, loadline's with its sampler of
-//! counters. Counted is from the second report to the last: connecting, preparing and what loadline reads once at window start and
-//! window end (all processes of the machine) are not in it. The server's own count of commits confirms the transactions of the
-//! whole run.
+//! transactions once a second, and with each report the CPU time of its whole process is read, loadline's with its sampler of counters.
+//! Counted is from the second report to the last: connecting, preparing and what loadline reads once at window start and window end
+//! (all processes of the machine) are not in it. The server's own count of commits confirms the transactions of the whole run.
 //!
 //! A session that is served again at once finds its server process in the CPU's caches. So the share of the busiest tenth of the
 //! sessions stands beside the figures, and what the other nine tenths got.

@@ -11,8 +11,7 @@ use nix::sys::resource::UsageWho;
 
 use crate::arena::{Outcome, cpu_s};
 
-/// One job: each call commits one record, which is durable on return (or, in the contest of commits that do not wait, handed
-/// over).
+/// One job: each call commits one record, which is durable on return (or, in the contest of commits that do not wait, handed over).
 pub(super) type Job = Box<dyn FnMut(&[u8]) -> Outcome<()> + Send>;
 
 /// Open for the whole run, measured in slices.

@@ -95,8 +95,7 @@ mod tests {
         }
         let (blocks, rest) = long.as_chunks::<BLOCK>();
         assert_eq!(rest.len(), 1);
-        // The second pair of a block is the first one backwards: in ABBA and BAAB places 1 + 4 and 2 + 3 are one arm
-        // each.
+        // The second pair of a block is the first one backwards: in ABBA and BAAB places 1 + 4 and 2 + 3 are one arm each.
         assert!(blocks.iter().all(|[x, y]| x[0] == y[1] && x[1] == y[0]));
         let begin_with_a = blocks.iter().filter(|b| b[0][0] == Arm::A).count();
         // 500 fair coins: four standard deviations are 45.

@@ -1,6 +1,5 @@
-//! The command line. A URL or a setting with a password in it is seen by every user of the machine (`ps`): loadline then starts
-//! itself again with the password taken out of its arguments and handed over in the environment, which only its owner
-//! can read.
+//! The command line. A URL or a setting with a password in it is seen by every user of the machine (`ps`): loadline then starts itself
+//! again with the password taken out of its arguments and handed over in the environment, which only its owner can read.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

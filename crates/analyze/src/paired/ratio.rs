@@ -18,8 +18,7 @@ use crate::stats::{self, Interval, normal_tail};
 pub struct PairedEstimate {
     /// The ratio, or the difference in the figure's unit.
     pub value: f64,
-    /// Where the true value is with `confidence`; `None` if the pairs are too few for that confidence, see
-    /// `least_pairs`.
+    /// Where the true value is with `confidence`; `None` if the pairs are too few for that confidence, see `least_pairs`.
     pub interval: Option<Interval>,
     /// Confidence of the interval: in at least this share of runs it holds the true value.
     pub confidence: f64,

@@ -34,8 +34,7 @@ fn scan(seed: u64, n: usize, spread: f64, stalls: f64, ideal: impl Fn(f64) -> f6
     })
 }
 
-/// 200 µs plus 1 ms per MiB not flushed yet; a flush at each multiple of `period`, counted from `before` bytes of
-/// earlier redo.
+/// 200 µs plus 1 ms per MiB not flushed yet; a flush at each multiple of `period`, counted from `before` bytes of earlier redo.
 fn flushed_at(period: f64, before: f64) -> impl Fn(f64) -> f64 {
     move |redo| 200_000.0 + 1_000_000.0 * ((redo + before) % period) / MIB
 }

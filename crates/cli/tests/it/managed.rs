@@ -15,8 +15,7 @@ fn findings(target: &str) -> Vec<[String; 3]> {
     bad.map(|row| ["subject", "value", "advice"].map(|key| text(row, key))).collect()
 }
 
-/// Privileges give all that `target` lacks, but for the operating system's figures and what the
-/// product does not have.
+/// Privileges give all that `target` lacks, but for the operating system's figures and what the product does not have.
 fn only_the_machine_is_missing(target: &str) {
     for [subject, _, advice] in findings(target) {
         assert_ne!(subject, "privilege", "{advice}");
