@@ -131,12 +131,8 @@ fn count(what: &str, case: &Case, records: &[TestRecord], pairs: u32, figure: Op
             records.iter().filter(of).map(|r| TestRecord { repetition: r.repetition - from, ..r.clone() }).collect();
         let found = cells(&part, pairs).first().and_then(|cell| ratio_of(cell, figure));
         let verdict = found.map_or(Verdict::NotShown, |(ratio, more)| verdict_of(ratio.interval, more, MARGIN));
-        counts[match verdict {
-            Verdict::Faster => 0,
-            Verdict::Slower => 1,
-            Verdict::Equivalent => 2,
-            Verdict::NotShown => 3,
-        }] += 1;
+        // In the order in which they are declared.
+        counts[verdict as usize] += 1;
         ratios.extend(found.map(|(ratio, _)| ratio.value));
         seen.extend(found.and_then(|(ratio, _)| detectable(&ratio)));
     }

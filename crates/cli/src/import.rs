@@ -1,7 +1,7 @@
 //! `loadline import`: results of other tools as runs of their own kind. What was read is written only once all of it was understood.
 
 use std::collections::BTreeMap;
-use std::fs::{File, canonicalize};
+use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -19,6 +19,7 @@ use sha2::{Digest as _, Sha256};
 use crate::args::ImportArgs;
 use crate::exit::Failure;
 use crate::output;
+use crate::target::named_twice;
 
 pub(crate) fn import(args: &ImportArgs, command: Vec<String>) -> Result<u8, Failure> {
     let given: Vec<(&str, String)> = args.fact.iter().map(|(name, value)| (name.as_str(), redact(value))).collect();
@@ -46,13 +47,11 @@ type Run = (String, Vec<(Imported, ImportedTest)>);
 
 /// Reads all files, to their ends, so that their checksums are those of the files.
 fn runs(tool: Tool, files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
+    if let Some(twice) = named_twice(files) {
+        return Err(Failure::usage(format!("{} is named twice", twice.display())));
+    }
     let mut inputs: Vec<(String, BufReader<Summed>)> = Vec::new();
-    for (n, file) in files.iter().enumerate() {
-        let same =
-            |other: &&PathBuf| *other == file || canonicalize(other).is_ok_and(|a| Some(a) == canonicalize(file).ok());
-        if let Some(twice) = files.iter().take(n).find(same) {
-            return Err(Failure::usage(format!("{} is named twice", twice.display())));
-        }
+    for file in files {
         let input: Box<dyn Read> = if file == Path::new("-") {
             Box::new(io::stdin())
         } else if file.is_dir() {

@@ -1,6 +1,6 @@
 //! `loadline probe`: measures directories one after the other and sets them side by side.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -17,6 +17,7 @@ use loadline_store::rfc3339;
 use crate::args::ProbeArgs;
 use crate::exit::Failure;
 use crate::progress::Changing;
+use crate::target::named_twice;
 use crate::{output, signals};
 
 /// Share of a directory's time for the device; the rest is for the reference log writer.
@@ -80,7 +81,9 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let dirs: Vec<_> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
     let left = format!("files of the probe may be left in {}: the next probe there removes them", dirs.join(", "));
     signals::interruptible(&stop, left)?;
-    each_once(&args.dirs)?;
+    if let Some(dir) = named_twice(&args.dirs) {
+        return Err(Failure::usage(format!("{} is named twice: name each directory once", dir.display())));
+    }
     // Find unusable directories before measuring the first one.
     for dir in &args.dirs {
         ProbeSession::open(dir, &options, &*stop)?;
@@ -112,20 +115,6 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<u8, Failure> {
     let text = render_probe(&report, args.list.format).map_err(|e| Failure::failed(e.to_string()))?;
     output::write(&args.list.output, text.as_bytes())?;
     Ok(0)
-}
-
-/// Refuses directories named twice.
-fn each_once(dirs: &[PathBuf]) -> Result<(), Failure> {
-    let mut seen: Vec<PathBuf> = Vec::new();
-    for dir in dirs {
-        // Opening refuses a directory that does not exist.
-        let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
-        if seen.contains(&real) {
-            return Err(Failure::usage(format!("{} is named twice: name each directory once", dir.display())));
-        }
-        seen.push(real);
-    }
-    Ok(())
 }
 
 /// On a terminal, one line that changes; otherwise a line for each message.

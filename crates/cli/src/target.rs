@@ -1,5 +1,6 @@
 //! The target's flags as a request to open it.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use loadline_database::OpenRequest;
@@ -26,6 +27,13 @@ impl TargetArgs {
 /// Absolute `path`, for servers with another working directory.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// The path that names what another before it does.
+pub(crate) fn named_twice(paths: &[PathBuf]) -> Option<&PathBuf> {
+    let mut seen = BTreeSet::new();
+    // Whoever opens it refuses one that does not exist.
+    paths.iter().find(|path| !seen.insert(std::fs::canonicalize(path).unwrap_or_else(|_| (*path).clone())))
 }
 
 /// Folder of a run, given as a folder or as an id in `results`.

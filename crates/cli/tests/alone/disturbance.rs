@@ -4,31 +4,23 @@
 use crate::alone;
 use crate::common::*;
 
-/// Processes that use a CPU each. They end with the test.
-struct Loops(Vec<Child>);
+/// Processes that use a CPU each. They end with the test, or by themselves if that is killed.
+struct Loops(Child);
 
 impl Loops {
-    /// `n` loops, started through `program`. If that fails, as for a user who may not raise a priority: directly.
-    fn start(n: usize, program: &[&str]) -> Loops {
-        let allowed = Command::new(program[0]).args(&program[1..]).arg("true").stderr(Stdio::null()).status();
-        let program = if allowed.is_ok_and(|s| s.success()) { program } else { &["env"] };
-        let start = |_| {
-            let mut command = Command::new(program[0]);
-            // Ends by itself if the test is killed.
-            command.args(&program[1..]).args(["timeout", "60", "sh", "-c", "while :; do :; done"]);
-            command.spawn().unwrap()
-        };
-        Loops((0..n).map(start).collect())
+    /// `n` loops, started through `program`: nice(1) starts them for a user who may not raise a priority, too.
+    fn start(n: usize, program: &str) -> Loops {
+        let loops = format!("for i in $(seq {n}); do while :; do :; done & done; wait");
+        let mut command = Command::new("timeout");
+        Loops(command.arg("60").args(words(program)).args(["sh", "-c", &loops]).spawn().unwrap())
     }
 }
 
 impl Drop for Loops {
     fn drop(&mut self) {
-        for child in &mut self.0 {
-            // timeout(1) passes it on to the loop.
-            signal(child, Signal::SIGTERM);
-            let _ = child.wait();
-        }
+        // timeout(1) passes it on to its group.
+        signal(&self.0, Signal::SIGTERM);
+        let _ = self.0.wait();
     }
 }
 
@@ -57,7 +49,7 @@ fn a_client_that_shares_its_only_cpu_is_not_valid_unseen() {
     let mut pinned = Command::new("taskset");
     pinned.args(["-c", cpu]).arg(loadline().get_program());
     pinned.args(words(&format!("run --target null: --results {} {SHORT}", dir.path().display())));
-    let busy = Loops::start(1, &["taskset", "-c", cpu]);
+    let busy = Loops::start(1, &format!("taskset -c {cpu}"));
     let test = assert_disturbed(&Ran::from_output(pinned.output().unwrap()));
     drop(busy);
     let online = read("/proc/stat").lines().filter(|l| l.starts_with("cpu")).count() - 1;
@@ -91,7 +83,7 @@ fn patient(command: &str, results: &Path) -> String {
 
 /// A loop for each CPU. With -20, loadline itself would take a minute to start.
 fn all_busy() -> Loops {
-    Loops::start(std::thread::available_parallelism().unwrap().get(), &["nice", "-n", "-5"])
+    Loops::start(std::thread::available_parallelism().unwrap().get(), "nice -n -5")
 }
 
 /// The tries of a run's only test: the first is disturbed, the others are tries of it, and the report has one row that counts them.
