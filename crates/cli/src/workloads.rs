@@ -60,8 +60,7 @@ fn from_file(path: &Path) -> Result<Arc<Workload>, Failure> {
 }
 
 /// Columns of the list of workloads. Those from the fourth on are too wide for a terminal.
-const COLUMNS: [&str; 9] =
-    ["code", "group", "summary", "named_for", "kpis", "needs", "targets", "drivers", "not_on"];
+const COLUMNS: [&str; 9] = ["code", "group", "summary", "named_for", "kpis", "needs", "targets", "drivers", "not_on"];
 
 fn rows(workloads: &[Arc<Workload>]) -> Vec<Vec<String>> {
     let row = |w: &Arc<Workload>| {
