@@ -168,12 +168,8 @@ impl Arena {
 
     /// A test with these seconds of warm-up and window.
     pub(crate) fn request(&self, driver: Driver, jobs: u32, (warmup_s, duration_s): (f64, f64)) -> Request {
-        Request {
-            driver,
-            warmup: Warmup::Seconds(warmup_s),
-            duration_s,
-            ..Request::new(&self.target, &self.work, jobs)
-        }
+        let warmup = Warmup::Seconds(warmup_s);
+        Request { driver, warmup, duration_s, ..Request::new(&self.target, &self.work, jobs) }
     }
 
     /// A test of loadline; it is said if it is not valid.

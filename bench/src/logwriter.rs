@@ -55,19 +55,14 @@ struct Way {
     dsync: bool,
 }
 
-const WAYS: [Way; 6] = {
-    const fn way(name: &'static str, direct: Option<Via>, dsync: bool) -> Way {
-        Way { name, direct, dsync }
-    }
-    [
-        way("fdatasync", None, false),
-        way("O_DSYNC", None, true),
-        way("O_DIRECT + O_DSYNC, pwrite", Some(Via::SystemCalls), true),
-        way("O_DIRECT + O_DSYNC, io_uring", Some(Via::Auto), true),
-        way("O_DIRECT + fdatasync, pwrite", Some(Via::SystemCalls), false),
-        way("O_DIRECT + fdatasync, io_uring", Some(Via::Auto), false),
-    ]
-};
+const WAYS: [Way; 6] = [
+    Way { name: "fdatasync", direct: None, dsync: false },
+    Way { name: "O_DSYNC", direct: None, dsync: true },
+    Way { name: "O_DIRECT + O_DSYNC, pwrite", direct: Some(Via::SystemCalls), dsync: true },
+    Way { name: "O_DIRECT + O_DSYNC, io_uring", direct: Some(Via::Auto), dsync: true },
+    Way { name: "O_DIRECT + fdatasync, pwrite", direct: Some(Via::SystemCalls), dsync: false },
+    Way { name: "O_DIRECT + fdatasync, io_uring", direct: Some(Via::Auto), dsync: false },
+];
 
 /// Measures so many jobs once.
 type Run<'a> = Box<dyn Fn(u32) -> Outcome<Figures> + 'a>;

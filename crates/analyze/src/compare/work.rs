@@ -69,11 +69,8 @@ impl Setup<'_> {
         let work = if alike { self.work_apart(a, b) } else { Ok(None) };
         let (unequal, noted) = work.map_or_else(|why| (Some(why), None), |noted| (None, noted));
         let told = self.told().map(|told| told.into_iter().chain(unequal.clone()).collect::<Vec<_>>().join("; "));
-        let refused = self.all_refused(at, a, b).or_else(|| self.other_source(a, b)).or(if told.is_none() {
-            unequal
-        } else {
-            None
-        });
+        let apart = if told.is_none() { unequal } else { None };
+        let refused = self.all_refused(at, a, b).or_else(|| self.other_source(a, b)).or(apart);
         if refused.is_some() {
             return ComparisonRow::refused(at, refused);
         }

@@ -74,13 +74,15 @@ impl Server {
 #[derive(serde::Deserialize)]
 struct Served {
     pages: Vec<(String, String)>,
+    charts: Vec<(String, i64)>,
     refused: Vec<(String, u16)>,
     out: Vec<String>,
 }
 
 impl Served {
-    fn paths() -> Served {
-        toml::from_str(include_str!("data/served.toml")).unwrap()
+    fn paths([first, second, arms]: &[String; 3]) -> Served {
+        let names = [("{first}", &**first), ("{second}", second), ("{arms}", arms)];
+        toml::from_str(&filled(include_str!("data/served.toml"), &names)).unwrap()
     }
 }
 
@@ -113,8 +115,8 @@ fn three_runs_are_served_in_order() {
     no_path_leaves_the_folder_and_nothing_is_written(outer.path(), &runs);
 }
 
-fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &[String; 3]) {
-    let server = Server::start(results, None);
+fn pages_are_there_and_say_nothing_else(results: &Path, runs: &[String; 3]) {
+    let (server, first) = (Server::start(results, None), &runs[0]);
     let list = server.get("/");
     assert_eq!(list.status, 200, "{}", list.body);
     let has = |part: &str| list.body.contains(part);
@@ -129,10 +131,9 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
         assert!(list.head.contains(header), "{header}\n{}", list.head);
     }
     assert_eq!(server.get("/?q=bold").body.matches("<tr><td>").count(), 1);
-    let Served { pages, refused, .. } = Served::paths();
-    let named = |path: &str| path.replace("{first}", first).replace("{second}", second).replace("{arms}", arms);
-    for (path, part) in pages.iter().map(|(path, part)| (named(path), part)) {
-        let answer = server.get(&path);
+    let Served { pages, refused, .. } = Served::paths(runs);
+    for (path, part) in &pages {
+        let answer = server.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.body);
         assert!(answer.body.contains(part), "{path} without {part}: {}", answer.body);
         // A table or JSON that no browser takes for a page has the name as it is.
@@ -156,7 +157,7 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
         assert!(page.contains(part), "{part}: {page}");
         assert_eq!(body(&page), body(&fs::read_to_string(folder.join("report/index.html")).unwrap()));
     }
-    for (path, status) in refused.into_iter().map(|(path, status)| (named(&path), status)) {
+    for (path, status) in refused {
         let answer = server.get(&path);
         assert_eq!(answer.status, status, "{path}: {}", answer.body);
         assert!(answer.body.contains("role=\"alert\"") && answer.head.contains("content-security-policy"), "{path}");
@@ -164,8 +165,8 @@ fn pages_are_there_and_say_nothing_else(results: &Path, [first, second, arms]: &
 }
 
 /// The folder is left as it was found.
-fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, [first, ..]: &[String; 3]) {
-    let results = outer.join("results");
+fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, runs: &[String; 3]) {
+    let (results, first) = (outer.join("results"), &runs[0]);
     let secret = "a secret outside";
     // A run outside, reachable by a link and by `..`; a run whose parts are links or pipes.
     let outside = outer.join("outside");
@@ -184,7 +185,7 @@ fn no_path_leaves_the_folder_and_nothing_is_written(outer: &Path, [first, ..]: &
     assert!(Command::new("mkfifo").arg(results.join("pipe/tests.jsonl")).status().unwrap().success());
     let before = listing(&results);
     let server = Server::start(&results, None);
-    for path in &Served::paths().out {
+    for path in &Served::paths(runs).out {
         let answer = server.get(path);
         assert!((400..500).contains(&answer.status), "{path}: {} {}", answer.status, answer.body);
         assert!(!answer.body.contains(secret), "{path}");
@@ -317,22 +318,11 @@ fn seconds_of_a_test_are_those_of_its_result() {
 fn a_browser_shows_every_page_to_everyone() {
     let outer = tempfile::tempdir().unwrap();
     let results = outer.path();
-    let [first, second, arms] = &three_runs(results);
+    let runs = three_runs(results);
+    let [first, _, arms] = &runs;
     let server = Server::start(results, None);
     let mut browser = Browser::start();
-    let both = format!("run={first}&run={second}");
-    let pages = [
-        ("/".to_owned(), 0),
-        (format!("/runs/{first}/"), 1),
-        (format!("/runs/{first}/live"), 2),
-        (format!("/runs/{first}/test-2.html"), 0),
-        (format!("/side-by-side?{both}"), 1),
-        (format!("/compare?{both}"), 0),
-        ("/trend".to_owned(), 0),
-        (format!("/forecast?run={first}"), 1),
-        ("/nothing".to_owned(), 0),
-    ];
-    for (path, charts) in pages {
+    for (path, charts) in Served::paths(&runs).charts {
         for (width, dark) in [(1280, false), (1280, true), (390, false)] {
             browser.look(width, 900, dark);
             browser.open(&server.url(&path));
