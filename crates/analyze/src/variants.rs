@@ -203,6 +203,10 @@ pub struct Compared<'a> {
 /// reader looks at either for any difference. Each of both holds the share of false verdicts at [`ERROR`].
 pub fn compare<'a>(records: &'a [TestRecord], paired: &Paired) -> Compared<'a> {
     let cells = cells(records, paired.pairs);
+    let figures = |cell: &Cell<'a>| {
+        let figure = |(n, metric)| Figure { cell: cell.clone(), metric, main: n == 0, pairs: cell.pairs_of(metric) };
+        cell.metrics().into_iter().enumerate().map(figure).collect::<Vec<_>>()
+    };
     let all: Vec<Figure<'_>> = cells.iter().flat_map(figures).collect();
     let looks = paired.looks.len().max(1);
     let family = |main: bool| {
@@ -229,16 +233,6 @@ struct Figure<'a> {
     metric: &'static Column,
     main: bool,
     pairs: Vec<Pair>,
-}
-
-fn figures<'a>(cell: &Cell<'a>) -> Vec<Figure<'a>> {
-    let of = |(index, metric): (usize, &'static Column)| Figure {
-        cell: cell.clone(),
-        metric,
-        main: index == 0,
-        pairs: cell.pairs_of(metric),
-    };
-    cell.metrics().into_iter().enumerate().map(of).collect()
 }
 
 /// `answer`: that of its family; `alone`: the error of an interval of a single figure.
