@@ -15,11 +15,6 @@ pub(crate) fn outcome<'a>(test: &'a Value, id: &str) -> &'a str {
     check(test, id)["outcome"].as_str().unwrap()
 }
 
-/// Why a figure is not there.
-pub(crate) fn absent<'a>(test: &'a Value, id: &str) -> &'a str {
-    test["absent"][id].as_str().unwrap_or_else(|| panic!("{id}: {}", test[id]))
-}
-
 pub(crate) fn passed(test: &Value, id: &str) {
     let found = check(test, id);
     assert_eq!(found["outcome"], "passed", "{} with {} jobs: {found}", test["workload"], test["jobs"]);
