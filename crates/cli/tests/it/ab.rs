@@ -13,9 +13,8 @@ fn ab(more: &[&str], results: &Path) -> Vec<String> {
 }
 
 /// The rows of `loadline compare`, by figure.
-fn compared(folders: &[&Path]) -> BTreeMap<String, Row> {
-    let folders: String = folders.iter().map(|folder| format!(" {}", folder.display())).collect();
-    let out = printed(&format!("compare{folders} --format csv --output -"));
+fn compared(folder: &Path) -> BTreeMap<String, Row> {
+    let out = printed(&format!("compare {} --format csv --output -", folder.display()));
     let head = "workload,jobs,figure,a,b,ratio,low,high,verdict,smallest_detectable_pct,pairs";
     assert_eq!(out.lines().next(), Some(head));
     rows_of(&out).into_iter().map(|row| (row["figure"].clone(), row)).collect()
@@ -61,7 +60,7 @@ fn a_planted_difference_is_found_and_equal_arms_are_not_told_apart() {
 /// The verdict on the throughput of two arms in six pairs; what must hold of it whatever it is, is asserted.
 fn verdict_between(arms: &[&str], results: &Path) -> (String, Ran) {
     let ran = measured(&ab(&[arms, &["--pairs", "6", "--equivalence", "8%"]].concat(), results));
-    let rows = compared(&[&ran.folder()]);
+    let rows = compared(&ran.folder());
     let row = &rows["commit_throughput_tps"];
     for row in rows.values() {
         let of_levels = number(row, "b") / number(row, "a");
@@ -149,7 +148,7 @@ fn a_command_brings_an_arm_about_and_a_resumed_run_keeps_its_pairs() {
         assert!(x + 1 == *y && order[*x].0 != order[*y].0, "{order:?}");
         assert!((*x < before) == (*y < before), "{order:?}: windows of a pair are of one session");
     }
-    assert_eq!(compared(&[&folder])["commit_throughput_tps"]["pairs"], "4");
+    assert_eq!(compared(&folder)["commit_throughput_tps"]["pairs"], "4");
     let switched = read(&log);
     assert!(switched.ends_with("A\n") && switched.contains("B\n"), "arm A is left in force: {switched}");
 }
