@@ -296,13 +296,8 @@ pub fn sweeps(records: &[TestRecord]) -> Vec<Sweep> {
 }
 
 fn same_work(a: &TestRecord, b: &TestRecord) -> bool {
-    a.platform == b.platform
-        && a.run == b.run
-        && a.workload == b.workload
-        && a.driver == b.driver
-        && a.nodes == b.nodes
-        && a.swept() == b.swept()
-        && a.load() == b.load()
+    (&a.platform, &a.run, &a.workload, a.driver, a.nodes, a.swept(), a.load())
+        == (&b.platform, &b.run, &b.workload, b.driver, b.nodes, b.swept(), b.load())
         && match a.swept() {
             None => a.parameters == b.parameters,
             // The swept parameter is the only difference; its name may differ from the column's.

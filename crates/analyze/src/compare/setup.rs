@@ -11,12 +11,6 @@ use super::Platform;
 use crate::kpi::{defined_by_redo, uses_data};
 use crate::sweep::Sweep;
 
-pub(super) struct Drivers {
-    /// Whether neither has round trips, so that their figures mean the same.
-    alike: bool,
-    pub(super) said: String,
-}
-
 /// How much redo a transaction of a workload that is defined by its redo has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DefinedRedo {
@@ -55,7 +49,8 @@ impl<'a> Setup<'a> {
         format!("{x} on '{a}', {y} on '{b}'")
     }
 
-    pub(super) fn drivers(&self) -> Option<Drivers> {
+    /// Where both ran, if that differs, and whether neither has round trips, so that their figures mean the same.
+    pub(super) fn drivers(&self) -> Option<(String, bool)> {
         let Setup { base, a, other, b } = self;
         if a.driver == b.driver {
             return None;
@@ -71,13 +66,13 @@ impl<'a> Setup<'a> {
             format!("'{}' ran {place}", p.label)
         };
         let said = if alike { ": neither has a client or a network" } else { " (--across-drivers)" };
-        Some(Drivers { alike, said: format!("{}, {}{said}", place(base, a), place(other, b)) })
+        Some((format!("{}, {}{said}", place(base, a), place(other, b)), alike))
     }
 
     /// Why the setups are not compared, if so: the first difference.
     pub(super) fn refused(&self) -> Option<String> {
         let Setup { base, a, other, b } = self;
-        if self.drivers().is_some_and(|d| !d.alike) && !(base.across_drivers && other.across_drivers) {
+        if self.drivers().is_some_and(|(_, alike)| !alike) && !(base.across_drivers && other.across_drivers) {
             return Some(format!(
                 "different drivers: '{}' was measured with the {} driver, '{}' with the {} driver; measure both with the \
                  plan 'compare' or --driver client, or compare them as they are with --across-drivers",

@@ -77,7 +77,7 @@ impl Setup<'_> {
         let factors = metrics.iter().filter_map(|metric| factor(metric, a, b)).collect();
         let all = [
             told.filter(|told| !told.is_empty()).map(|told| format!("not the same work (--unequal): {told}")),
-            self.drivers().map(|drivers| drivers.said),
+            self.drivers().map(|(said, _)| said),
             self.kept(a, b),
             self.blocks_apart(metrics, a, b),
             noted,
