@@ -76,11 +76,7 @@ ends! {
         | TargetError::Lost(_)
         | TargetError::NoSpace(_)
         | TargetError::Server(Refusal { cause: Cause::Sessions, .. }) => TARGET,
-        TargetError::Server(_)
-        | TargetError::Statement(_)
-        | TargetError::Conflict(_)
-        | TargetError::Unsupported(_)
-        | TargetError::Local(_) => FAILED,
+        _ => FAILED,
     };
     StudyError => |e| match e {
         StudyError::Plan(_) | StudyError::Objective(_) | StudyError::TooManyJobs { .. } => USAGE,
