@@ -39,7 +39,7 @@ pub(crate) struct FioArgs {
     only: String,
 }
 
-/// What both measure: sizes, KiB, and depths of each operation.
+/// Operations that both measure, each with sizes, KiB, and depths.
 const POINTS: [(Operation, &[u64], &[u32]); 5] = [
     (Operation::SyncWriteFdatasyncPrealloc, &[4, 64, 1024], &[1]),
     (Operation::SyncWriteDsyncPrealloc, &[4, 64, 1024], &[1]),

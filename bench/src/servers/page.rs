@@ -7,7 +7,7 @@ use super::Measured;
 use super::list::List;
 use crate::outcomes::head;
 
-const HEAD: &str = include_str!("head.md");
+const HEAD: &str = include_str!("head.txt");
 
 /// The page about `all` outcomes.
 pub(super) fn page(list: &List, all: &[Measured]) -> String {

