@@ -1,6 +1,7 @@
 //! Files that come in, the tools that write them, and what is wrong with a file or a figure: values, whose text is made where it is printed.
 
 use std::io::{BufRead, Error as Os};
+use std::sync::LazyLock;
 
 use thiserror::Error;
 
@@ -16,7 +17,8 @@ loadline_model::named! {
 }
 
 /// Tools, and how their lines begin; those of other tools than these are known so that they are refused by name.
-const MARKS: &str = include_str!("marks.txt");
+static MARKS: LazyLock<Vec<(&str, &str)>> =
+    LazyLock::new(|| include_str!("marks.txt").lines().filter_map(|row| row.split_once('\t')).collect());
 
 impl Tool {
     /// The name of the tool that writes such a line; `None` if any may.
@@ -24,8 +26,7 @@ impl Tool {
         let line = line.trim();
         let is_digit = |c: char| c.is_ascii_digit();
         let numbered = |name: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(is_digit));
-        let mut marks = MARKS.lines().filter_map(|row| row.split_once('\t'));
-        match marks.find(|(_, mark)| line.starts_with(mark)) {
+        match MARKS.iter().find(|(_, mark)| line.starts_with(mark)) {
             Some((tool, _)) => Some(tool),
             None if numbered("sysbench ") => Some("sysbench"),
             None if numbered("fio-") => Some("fio"),
