@@ -66,16 +66,6 @@ pub enum Standing {
     Ended(RunState),
 }
 
-impl Standing {
-    /// The state without the time of a silence, which grows.
-    pub(crate) fn without_time(self) -> Standing {
-        match self {
-            Standing::Silent { .. } => Standing::Silent { for_s: 0.0, is_written: false },
-            other => other,
-        }
-    }
-}
-
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -68,7 +68,10 @@ impl Said {
         let mut out = Vec::new();
         // The time of a silence grows: said once.
         let state = now.state(clock_s);
-        let kind = Some(state.clone().without_time());
+        let kind = Some(match &state {
+            Standing::Silent { .. } => Standing::Silent { for_s: 0.0, is_written: false },
+            other => other.clone(),
+        });
         let ended = kind != self.state && !now.is_open();
         if kind != self.state && !ended {
             out.push(state.to_string());

@@ -20,7 +20,6 @@ const QUARTILES: [f64; 3] = [0.25, 0.5, 0.75];
 
 /// The section: shapes, then a chart of each scan.
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
-    let title = "Commit time over redo since the last commit".to_owned();
     let mut blocks = Vec::new();
     for workload in scanned(sides) {
         let scans: Vec<SideScan<'_>> = sides
@@ -30,16 +29,13 @@ pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
             .filter(|(.., scan)| scan.record.workload == workload)
             .collect();
         blocks.push(Block::Table(table(&scans, sides.len() > 1)));
-        let idle: Vec<IdlePoint<'_>> = scans.iter().flat_map(idle_points).collect();
-        if !idle.is_empty() {
-            blocks.push(Block::Table(idle_table(&idle, sides.len() > 1)));
-        }
+        blocks.extend(idle_table(&scans, sides.len() > 1));
         let charts =
             scans.iter().filter(|scan| !is_idle(scan.2)).filter_map(|(colour, side, scan)| chart(*colour, side, scan));
         blocks.extend(Block::charts(2, charts));
     }
     let blocks = Block::explained(blocks, &prose("sizes", ()));
-    Section::new("sizes", title, blocks)
+    Section::new("sizes", "Commit time over redo since the last commit", blocks)
 }
 
 /// A scan on its platform, with the platform's colour.
@@ -74,24 +70,21 @@ fn table(scans: &[SideScan<'_>], several: bool) -> Table {
         .build()
 }
 
-/// A side, its scan and one of the idle times with the quartiles of its commit times, ns.
-type IdlePoint<'a> = (&'a str, u32, &'a SizePoint, [f64; 3]);
-
 /// Whether the scan is one over times since the last change.
 fn is_idle(scan: &Scan<'_>) -> bool {
     scan.record.sizes().iter().any(|p| p.idle_s > 0.0)
 }
 
-fn idle_points<'a>((_, side, scan): &SideScan<'a>) -> Vec<IdlePoint<'a>> {
-    let points = drawn(scan.record.sizes(), QUARTILES).filter(|_| is_idle(scan));
-    points.map(|(point, q)| (side.label.as_str(), scan.record.test, point, q)).collect()
-}
-
-fn idle_table(points: &[IdlePoint<'_>], several: bool) -> Table {
-    let row = |(label, test, point, quartiles): &IdlePoint<'_>| {
-        context! { several, label, test, idle_s => point.idle_s, commits => point.commit_ns.len(), quartiles }
+/// The quartiles of the commit times after each idle time.
+fn idle_table(scans: &[SideScan<'_>], several: bool) -> Option<Block> {
+    let points = scans.iter().filter(|(.., scan)| is_idle(scan));
+    let points =
+        points.flat_map(|(_, side, scan)| drawn(scan.record.sizes(), QUARTILES).map(move |of| (*side, *scan, of)));
+    let row = |(side, scan, (point, quartiles)): (&PlatformRun<'_>, &Scan<'_>, (&SizePoint, [f64; 3]))| {
+        let (label, test, commits) = (&side.label, scan.record.test, point.commit_ns.len());
+        context! { several, label, test, idle_s => point.idle_s, commits, quartiles }
     };
-    TableSpec::new("key", points).columns("table of idle times", row).build()
+    Block::table(TableSpec::new("key", points).columns("table of idle times", row).build())
 }
 
 /// Sizes with three quantiles of their commit times, ns.
