@@ -29,10 +29,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     kind.check_url(&url)?;
     let mut request = args.target.request(&args.results);
     if args.oracle_awr {
-        let Some(report) = kind.native_report().filter(|r| r.flag == AWR_FLAG) else {
+        let Some(report) = kind.native_report.as_ref().filter(|r| r.flag == AWR_FLAG) else {
             return Err(Failure::usage(format!("{AWR_FLAG} is for Oracle: {} has no AWR", kind.product)));
         };
-        output::say(report.notice);
+        output::say(&report.notice);
         request.native_report = true;
     }
     let target = open(&request)?;

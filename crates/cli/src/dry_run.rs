@@ -28,7 +28,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
         format!("{:<14} {} driver{}{forced}", w.code, w.driver, swept(points))
     });
     let kind = kind_of(&plan.target).ok();
-    let report = if plan.native_report() { kind.and_then(|kind| kind.native_report()) } else { None };
+    let report = if plan.native_report() { kind.and_then(|kind| kind.native_report.as_ref()) } else { None };
     let (levels, delays) = plan.levels().map(|(paired, _)| paired.levels_and_delays()).unwrap_or_default();
     // Drawn again when the run starts.
     let drawn = plan.draws().map(|_| format!("{} for rows, drawn for what jobs draw", plan.seed));
@@ -45,7 +45,7 @@ pub(crate) fn describe(plan: &Plan, results: &Path, request: &OpenRequest) -> Re
         seed => drawn.unwrap_or_else(|| plan.seeds()),
         storage_size => storage_size(plan, request),
         own_size => codes_of(plan, has_own_size),
-        report => report.map(|report| (report.name, report.notice)),
+        report => report.map(|report| (&report.name, &report.notice)),
         tests => if length.exact { format!("{} each", counted(each.round() as usize, "test")) } else { "a sweep each".to_owned() },
         apart => points.iter().any(|p| p.parameter.is_some() || !p.over_jobs),
         workloads => workloads.collect::<Vec<_>>(),

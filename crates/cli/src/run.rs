@@ -238,11 +238,11 @@ fn workloads_of(command: &[String]) -> Vec<String> {
 
 /// Prints what the database's own reports require, if they were requested.
 fn licence(plan: &Plan) {
-    let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report());
+    let report = kind_of(&plan.target).ok().and_then(|kind| kind.native_report.as_ref());
     if let Some(report) = report
         && plan.native_report()
     {
-        output::say(report.notice);
+        output::say(&report.notice);
     }
 }
 

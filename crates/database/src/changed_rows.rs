@@ -19,10 +19,7 @@ const ROWS_OF_BATCH: u64 = 16;
 /// Keeps the drawn rows apart from the values in them.
 const SALT: u32 = 91;
 
-/// Compares the sample of `table`, which is complete.
-///
-/// # Errors
-/// [`TargetError::Refused`] names the first row that differs; or the query fails.
+/// Compares the sample of `table`, which is complete: [`TargetError::Refused`] names the first row that differs.
 pub(crate) fn check(loader: &mut Loader<'_>, work: &Work, table: &Table) -> Result<(), TargetError> {
     if !loader.exists(&table_stem(work, &table.name))? {
         // Somebody dropped it: it is loaded again.

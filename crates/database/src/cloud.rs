@@ -14,7 +14,6 @@ struct Clouds {
     cloud: Vec<Cloud>,
 }
 
-/// A managed service.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Cloud {
@@ -26,13 +25,11 @@ pub(crate) struct Cloud {
 }
 
 impl Cloud {
-    /// The service that has settings with these names.
     pub(crate) fn from_settings<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Option<&'static Cloud> {
         let begins = |name: &str, cloud: &Cloud| cloud.settings.iter().any(|begin| name.starts_with(begin.as_str()));
         CLOUDS.cloud.iter().find(|cloud| names.clone().any(|name| begins(name, cloud)))
     }
 
-    /// Text of the doctor.
     pub(crate) fn finding(&self) -> Finding {
         Finding::new("cloud", Severity::Warning, "managed service", &self.name, &self.unseen)
     }
@@ -47,7 +44,6 @@ pub(crate) fn why_absent(cloud: Option<&Cloud>, metric: fn(&Cloud) -> &String, w
     }
 }
 
-/// The columns of devices, absent for a server on another machine.
 pub(crate) fn absent_devices(cloud: Option<&Cloud>, without: &str) -> impl Iterator<Item = (&'static Column, String)> {
     let why = why_absent(cloud, |cloud| &cloud.device, without);
     let columns = [

@@ -28,7 +28,6 @@ const ROWS_PER_TRANSACTION: u64 = 65_536;
 /// Upper limit of loaders; below it there is one per CPU.
 const MAX_LOADERS: usize = 16;
 
-/// Contents of a table of the data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataTable {
     pub table: String,
@@ -61,7 +60,6 @@ impl std::fmt::Display for DataTable {
     }
 }
 
-/// A table of the data set that exists on the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTable {
     /// Contents, now or when it is complete.
@@ -72,7 +70,6 @@ pub struct FoundTable {
     pub kept: bool,
 }
 
-/// Progress of a load: written by the loaders, read by the display.
 #[derive(Debug, Default)]
 pub struct LoadProgress {
     stop: AtomicBool,
@@ -81,7 +78,6 @@ pub struct LoadProgress {
     done: Mutex<Vec<TableLoad>>,
 }
 
-/// Table that is being loaded now.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loading {
     /// The table; a workload table with its workload: `blocks of STO-RANDOM`.
@@ -137,19 +133,18 @@ pub(crate) type Open<'o, 'a> = dyn Fn() -> Result<Loader<'a>, TargetError> + Syn
 #[derive(Clone, Copy)]
 pub(crate) struct Ways<'o, 'a> {
     pub(crate) open: &'o Open<'o, 'a>,
-    /// Whether only one session can write at a time.
     pub(crate) one_writer: bool,
     pub(crate) progress: &'o LoadProgress,
 }
 
-impl<'a> Ways<'_, 'a> {
+impl Ways<'_, '_> {
     /// Loads the `missing` rows of `table`, creates its keys, indexes and statistics, and reports progress under `name`.
     pub(crate) fn load(
         &self,
         work: &Work,
         table: &Table,
         (name, missing): (&str, &[Batch]),
-        loader: &mut Loader<'a>,
+        loader: &mut Loader<'_>,
         complete: Option<&str>,
     ) -> Result<(), TargetError> {
         let rows: u64 = missing.iter().map(Batch::len).sum();
@@ -180,7 +175,7 @@ impl<'a> Ways<'_, 'a> {
         work: &Work,
         table: &Table,
         missing: &[Batch],
-        loader: &mut Loader<'a>,
+        loader: &mut Loader<'_>,
     ) -> Result<usize, TargetError> {
         let Ways { open, one_writer, progress } = *self;
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -193,7 +188,7 @@ impl<'a> Ways<'_, 'a> {
         let loaders = max_loaders.min(portions.len()).max(1);
         let (next, opened) = (AtomicUsize::new(0), AtomicUsize::new(1));
         let row_bytes = table.value_bytes(&work.params);
-        let work_off = |loader: &mut Loader<'a>| -> Result<(), TargetError> {
+        let work_off = |loader: &mut Loader<'_>| -> Result<(), TargetError> {
             while let Some(portion) = portions.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if progress.stop.load(Ordering::Relaxed) {
                     return Err(TargetError::Local("loading was interrupted".into()));
@@ -266,7 +261,6 @@ pub(crate) trait LoadSession: Send {
     }
 }
 
-/// Creates, loads and removes tables in a session.
 pub(crate) struct Loader<'a> {
     pub(crate) dialect: &'static Dialect,
     pub(crate) session: Box<dyn LoadSession + 'a>,
@@ -497,13 +491,7 @@ pub(crate) fn kept(loader: &mut Loader<'_>, keep: bool) -> Result<BTreeSet<Strin
     Ok(kept)
 }
 
-/// Loads the missing rows of a table of the data set.
-pub(crate) fn load<'a>(
-    work: &Work,
-    table: &Table,
-    loader: &mut Loader<'a>,
-    ways: Ways<'_, 'a>,
-) -> Result<(), TargetError> {
+pub(crate) fn load(work: &Work, table: &Table, loader: &mut Loader<'_>, ways: Ways<'_, '_>) -> Result<(), TargetError> {
     let stem = format!("data_{}", table.name);
     let total = table.total_rows(&work.params, 0);
     let recorded = found(loader)?.into_iter().find(|t| t.holds.table == table.name);

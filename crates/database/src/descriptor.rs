@@ -19,7 +19,6 @@ pub(crate) struct Embedded<T> {
 }
 
 impl<T: DeserializeOwned + Default> Embedded<T> {
-    /// The file at `path` with this text.
     pub(crate) const fn new(path: &'static str, text: &'static str) -> Embedded<T> {
         Embedded { path, text, read: OnceLock::new() }
     }
@@ -67,7 +66,6 @@ pub(crate) fn fill_with<'a>(text: &str, part: impl Fn(&str) -> Option<&'a str>) 
     out
 }
 
-/// As [`fill_with`], of these parts.
 pub(crate) fn fill(text: &str, parts: &[(&str, &str)]) -> String {
     fill_with(text, |name| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| *part))
 }
@@ -176,7 +174,6 @@ impl Versioned {
         self.0.iter().filter(move |one| one.versions.has(release)).map(|one| one.text.as_str())
     }
 
-    /// The text of this release, if there is one.
     pub(crate) fn at(&self, release: Release) -> Option<&str> {
         self.all(release).next()
     }

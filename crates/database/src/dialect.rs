@@ -76,7 +76,6 @@ struct Create {
     later_indexes: String,
 }
 
-/// How tables are found, loaded, measured and removed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Load {
@@ -89,7 +88,6 @@ pub(crate) struct Load {
     pub(crate) drop_existing: String,
     pub(crate) drop: String,
     pub(crate) empty: String,
-    /// Statements that create the record of the data set.
     pub(crate) record: Vec<String>,
     pub(crate) hex: String,
     /// The query of the numbers of batches (`{key}` divided by `{size}`) and of their rows.
@@ -173,7 +171,6 @@ impl Dialect {
         if self.schema.is_empty() { name } else { format!("{}.{name}", self.quoted(&self.schema)) }
     }
 
-    /// Full name of loadline's object `stem`.
     pub(crate) fn full_name(&self, stem: &str) -> String {
         self.qualified(&self.plain_name(stem))
     }

@@ -88,18 +88,15 @@ impl TargetError {
         if refusal.cause == Cause::Sessions { Refusal { text, ..refusal }.into() } else { TargetError::Refused(text) }
     }
 
-    /// Whether a disk of the server is full.
     pub fn is_full_disk(&self) -> bool {
         matches!(self, TargetError::NoSpace(_) | TargetError::Server(Refusal { cause: Cause::FullDisk, .. }))
     }
 
-    /// Whether the session is gone.
     pub fn is_lost(&self) -> bool {
         matches!(self, TargetError::Lost(_) | TargetError::NoSpace(_))
     }
 }
 
-/// A server's refusal of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{text}")]
 pub struct Refusal {
@@ -107,23 +104,19 @@ pub struct Refusal {
     pub cause: Cause,
     /// SQLSTATE, error number, or name of the code, as the server's manual lists it. Empty if the server gave none.
     pub code: String,
-    /// Text of the server.
     pub text: String,
 }
 
-/// Why a server refuses a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// A disk, a tablespace or a quota is full.
     FullDisk,
-    /// The user lacks a privilege.
     Privilege,
     /// The limit of sessions of the server, the database or the user.
     Sessions,
     /// The server forbids it, or does not have what it needs: a primary key, a type, an extension, a function.
     NotAllowed,
-    /// Another limit of the server or of its settings.
     Limit,
     Other,
 }
@@ -134,13 +127,11 @@ pub enum Cause {
 pub(crate) struct Causes(BTreeMap<Cause, Events>);
 
 impl Causes {
-    /// That of `code`.
     pub(crate) fn cause(&self, code: &str) -> Cause {
         self.0.iter().find(|(_, codes)| codes.has(code)).map_or(Cause::Other, |(cause, _)| *cause)
     }
 }
 
-/// Meaning of some of a server's errors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Meaning {

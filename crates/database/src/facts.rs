@@ -21,7 +21,6 @@ pub struct Facts {
     pub columns_apart: bool,
     /// Fill factor of a table whose rows are updated in place, %; `None`: it is full.
     pub in_place_pct: Option<u64>,
-    /// Where the database runs.
     pub runs: Runs,
     /// Why the client driver cannot see when the commit of a single-statement transaction begins; `None` if it can,
     /// at least for a sample of the transactions.
@@ -29,7 +28,6 @@ pub struct Facts {
     /// Why the database counts more commits than transactions while parallel workers run a query; `None` if it does
     /// not.
     pub commits_of_workers: Option<&'static str>,
-    /// Whether the database counts a COMMIT that fails as a commit.
     pub counts_failed_commits: bool,
     /// Whether the in-database driver tries a transaction again that lost against another one; if not, that is an error.
     pub retries_inside: bool,
@@ -38,7 +36,6 @@ pub struct Facts {
     pub publishes_counters: bool,
     /// Maximum delay until published counts show in the counters that an observer reads, s.
     pub counter_lag_s: f64,
-    /// Wait events of sessions, by what they wait for.
     pub waits: &'static WaitEvents,
     /// The database's files, if the data directory also holds other files, or files that must not be opened by name.
     pub own_files: Option<OwnFiles>,
@@ -63,7 +60,6 @@ impl Facts {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WaitEvents {
-    /// A session waits for the log writer.
     pub log_sync: Events,
     /// It waits for a place in the log's buffers, or makes a new log file.
     pub log_write: Events,
@@ -94,7 +90,6 @@ impl Default for &'static WaitEvents {
 pub struct Events(Vec<String>);
 
 impl Events {
-    /// Whether `event` is one of them.
     pub fn has(&self, event: &str) -> bool {
         self.0.iter().any(|known| match known.strip_suffix('*') {
             Some(begin) => event.starts_with(begin),
@@ -102,7 +97,6 @@ impl Events {
         })
     }
 
-    /// Whether the database has none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -29,7 +29,6 @@ pub(crate) struct Flavour {
     pub(crate) basis: Basis,
 }
 
-/// Treatment by loadline.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Basis {
@@ -42,7 +41,6 @@ pub(crate) enum Basis {
 }
 
 impl Flavour {
-    /// Advice to the user about its figures.
     pub(crate) fn advice(&self) -> Option<&str> {
         if let Basis::Partly(what) = &self.basis { Some(what) } else { None }
     }
@@ -79,7 +77,6 @@ pub(crate) fn recognised(texts: &[&str]) -> Option<&'static Flavour> {
     FLAVOURS.flavours.iter().find(|flavour| has(&flavour.mark))
 }
 
-/// Abilities that an engine of its own lacks.
 pub(crate) const OTHER_ENGINE: &str = "has other counters, and a log and cache of its own";
 
 /// The error for a server that is not `original` (`PostgreSQL`, `MySQL`), which says `version` of itself and `lacks` something.

@@ -17,10 +17,7 @@ pub(crate) fn io<'a>(what: &'a str, path: &'a Path) -> impl FnOnce(std::io::Erro
     move |e| TargetError::Local(format!("{what} {} failed: {e}", path.display()))
 }
 
-/// Creates the file at `path` and locks it; `in_use` is the message if another process holds the lock.
-///
-/// # Errors
-/// [`TargetError::Refused`] with `in_use`; [`TargetError::Local`].
+/// Creates the file at `path` and locks it; [`TargetError::Refused`] with `in_use` if another process holds the lock.
 pub(crate) fn lock(path: &Path, in_use: impl FnOnce() -> String) -> Result<File, TargetError> {
     try_lock(path).map_err(io("creating", path))?.ok_or_else(|| TargetError::Refused(in_use()))
 }

@@ -33,27 +33,18 @@ pub(crate) fn lacking(set: &str) -> Vec<Lack> {
     KINDS.lacks.get(set).cloned().unwrap_or_default()
 }
 
-/// A kind of target, as listed in the registry.
 pub trait TargetKind: Sync {
     /// URL scheme, without the colon.
     fn scheme(&self) -> &'static str;
 
     /// Validates a URL without connecting, and counts its nodes.
-    ///
-    /// # Errors
-    /// The URL is wrong.
     fn check_url(&self, url: &str) -> Result<u32, TargetError>;
 
-    /// # Errors
-    /// It is not reached, or refused.
     fn open(&self, request: &OpenRequest) -> Result<Box<dyn Target>, TargetError>;
 
     fn render(&self, work: &Work) -> Vec<Rendered>;
 
     /// Removes leftovers of dead runs on this machine (private servers, files) and returns what was removed.
-    ///
-    /// # Errors
-    /// Something cannot be removed.
     fn clean_leftovers(&self, _: &OpenRequest) -> Result<Vec<String>, TargetError> {
         Ok(Vec::new())
     }
@@ -61,11 +52,6 @@ pub trait TargetKind: Sync {
     /// Whether the target at a URL is created for the run and removed after it.
     fn is_temporary(&self, _: &str) -> bool {
         false
-    }
-
-    /// The database's own report on a test, if there is one.
-    fn native_report(&self) -> Option<&'static NativeReport> {
-        None
     }
 
     /// Levels of replication that loadline can bring about ([`Levels`](crate::Levels)), in the order of how far a commit
@@ -87,20 +73,16 @@ pub trait TargetKind: Sync {
     }
 }
 
-/// Facts of a kind of target.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KindFacts {
-    /// Other accepted URL schemes.
     pub aliases: Vec<String>,
     pub product: String,
     /// Key of its sources of figures in [`loadline_model::column`].
     pub source_key: String,
-    /// One-line description.
     pub summary: String,
     /// Forms of its URL, each with its meaning.
     pub url_forms: Vec<[String; 2]>,
-    /// Why it has no in-database driver.
     no_driver: Option<String>,
     /// Sets of what drivers lack.
     lacks: Vec<String>,
@@ -112,6 +94,7 @@ pub struct KindFacts {
     pub no_sessions: Option<String>,
     /// Why it has no levels although it replicates; a sentence of what to do instead included.
     pub no_levels: Option<String>,
+    pub native_report: Option<NativeReport>,
 }
 
 impl KindFacts {
@@ -142,18 +125,19 @@ impl Deref for dyn TargetKind + '_ {
 }
 
 /// A database's own report on a test, created only if the user asks for it.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NativeReport {
     /// Name: `AWR report`.
-    pub name: &'static str,
+    pub name: String,
     /// Command-line flag that requests it.
-    pub flag: &'static str,
+    pub flag: String,
     /// Folder of these reports in a run's folder.
-    pub folder: &'static str,
+    pub folder: String,
     /// File name extension, without the dot.
-    pub extension: &'static str,
+    pub extension: String,
     /// Notice to users who request it: one line.
-    pub notice: &'static str,
+    pub notice: String,
 }
 
 #[cfg(test)]

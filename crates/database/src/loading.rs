@@ -28,7 +28,6 @@ impl Batch {
         Batch { number: self.number, skipped: self.skipped + from, keys: key(from)..key(from + rows) }
     }
 
-    /// Number of its rows.
     pub(crate) fn len(&self) -> u64 {
         self.keys.end.saturating_sub(self.keys.start) as u64
     }
@@ -46,7 +45,6 @@ pub(crate) fn batches(work: &Work, table: &Table, jobs: u32) -> Vec<Batch> {
     all.map(|number| Batch { number, skipped: 0, keys: table.batch(&work.params, 0, number) }).collect()
 }
 
-/// Calls `each` with every row of `batch`.
 pub(crate) fn rows<E>(
     work: &Work,
     table: &Table,

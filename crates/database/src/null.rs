@@ -1,7 +1,7 @@
 //! `null:`, an engine that does nothing: measures loadline itself.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
@@ -21,7 +21,6 @@ use crate::target::{Abilities, Target};
 use crate::work::Work;
 use loadline_storage::now_ns;
 
-/// The null engine.
 pub(crate) struct Kind;
 
 impl TargetKind for Kind {
@@ -55,13 +54,15 @@ struct JobCounts {
     rows: AtomicU64,
 }
 
+/// The counts of all jobs.
+type Jobs = Arc<Mutex<Vec<Arc<JobCounts>>>>;
+
 struct Null {
     url: String,
     pause_ns: u64,
-    jobs: Arc<std::sync::Mutex<Vec<Arc<JobCounts>>>>,
+    jobs: Jobs,
 }
 
-/// Time that a commit takes, ns.
 fn pause_of(url: &str) -> Result<u64, TargetError> {
     let wrong =
         || TargetError::Usage(format!("'{url}': only a pause of at most 1s may follow 'null:', as null:?pause=100us"));
@@ -80,11 +81,11 @@ impl Null {
         }
         Ok(Box::new(Null { url: request.url.clone(), pause_ns, jobs: Arc::default() }))
     }
+}
 
-    fn sum(&self, of: impl Fn(&JobCounts) -> &AtomicU64) -> u64 {
-        let jobs = self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        jobs.iter().map(|j| of(j).load(Ordering::Relaxed)).sum()
-    }
+fn sum(jobs: &Jobs, of: fn(&JobCounts) -> &AtomicU64) -> u64 {
+    let jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
+    jobs.iter().map(|j| of(j).load(Ordering::Relaxed)).sum()
 }
 
 impl Target for Null {
@@ -112,7 +113,7 @@ impl Target for Null {
 
 impl Administration for Null {
     fn evidence(&self, work: &Work) -> Result<Option<i64>, TargetError> {
-        Ok(work.workload.evidence.as_ref().map(|_| self.sum(|j| &j.rows) as i64))
+        Ok(work.workload.evidence.as_ref().map(|_| sum(&self.jobs, |j| &j.rows) as i64))
     }
 }
 
@@ -131,7 +132,7 @@ impl Doctor for Null {
 impl ClientDriver for Null {
     fn client_session(&self, work: &Work, _: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let counts = Arc::new(JobCounts::default());
-        self.jobs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(Arc::clone(&counts));
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counts));
         let rows = work.program.statements.iter().map(|s| (s.effect.most_rows(), s.effect.reads())).collect();
         Ok(Box::new(NullSession { rows, counts, done: (0, 0), pause_ns: self.pause_ns }))
     }
@@ -139,7 +140,7 @@ impl ClientDriver for Null {
 
 impl Observation for Null {
     fn observer_of(&self, _: Scope) -> Result<Box<dyn Observer>, TargetError> {
-        Ok(Box::new(NullObserver(Null { jobs: Arc::clone(&self.jobs), url: self.url.clone(), ..*self })))
+        Ok(Box::new(NullObserver(Arc::clone(&self.jobs))))
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
@@ -192,15 +193,11 @@ impl ClientSession for NullSession {
     }
 }
 
-struct NullObserver(Null);
+struct NullObserver(Jobs);
 
 impl Observer for NullObserver {
     fn snapshot(&mut self) -> Result<Snapshot, TargetError> {
-        let commits = self.0.sum(|j| &j.commits) as f64;
-        Ok(Snapshot {
-            at_ns: now_ns(),
-            counters: [(counter::COMMITS.to_owned(), commits)].into(),
-            ..Snapshot::default()
-        })
+        let counters = [(counter::COMMITS.to_owned(), sum(&self.0, |j| &j.commits) as f64)].into();
+        Ok(Snapshot { at_ns: now_ns(), counters, ..Snapshot::default() })
     }
 }

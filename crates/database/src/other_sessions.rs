@@ -29,7 +29,6 @@ pub(crate) struct Sessions {
 pub(crate) struct OtherSessions {
     /// Texts of which each command line of the server's processes holds one.
     commands: &'static [&'static str],
-    /// CPU time of the sessions of the last reading, ns.
     last: BTreeMap<SessionTask, u64>,
     sum_ns: u64,
     /// When the last reading was made; `None` if it failed.

@@ -71,10 +71,9 @@ impl<'a> Writer<'a> {
     fn is_used(&self, var: &str) -> bool {
         self.work.program.statements.iter().any(|s| s.template.vars().any(|v| v == var))
             || self.work.program.vars().iter().any(|(_, g)| matches!(g, Generator::Plus { var: of, .. } if *of == var))
-            || chooses_by(&self.work.program.body, var)
+            || self.work.program.steps().iter().any(|s| matches!(s, Step::Choose { var: by, .. } if by == var))
     }
 
-    /// The sequence number of the transaction.
     fn sequence(&self) -> &'a str {
         self.counter.unwrap_or(&self.language.sequence[usize::from(self.sequence_bound)])
     }
@@ -236,7 +235,6 @@ impl<'a> Writer<'a> {
         format!("({sequence} - {turn} + {})", self.modulo(&turn, new))
     }
 
-    /// The place in a cycle of `of` places.
     fn turn(&self, sequence: &str, of: u64) -> String {
         self.modulo(&format!("({sequence} + {})", self.language.first_draw), of.max(1))
     }
@@ -344,15 +342,6 @@ impl<'a> Writer<'a> {
             self.lines(level, check, &[("place", &place), ("rows", &rows)]);
         }
     }
-}
-
-/// Whether a choice in `steps` depends on `var`.
-fn chooses_by(steps: &[Step], var: &str) -> bool {
-    steps.iter().any(|step| match step {
-        Step::Choose { var: by, arms } => *by == var || arms.iter().any(|arm| chooses_by(&arm.body, var)),
-        Step::Repeat { body, .. } => chooses_by(body, var),
-        _ => false,
-    })
 }
 
 #[cfg(test)]

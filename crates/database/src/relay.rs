@@ -1,5 +1,6 @@
 //! A link of our own between a database and a replica: a relay of byte streams, whose one-way delay can be changed while it is in
-//! use. It connects to the database by a Unix socket, and the replica to it by another or at the loopback address ([`listener`]).
+//! use. It connects to the database by a Unix socket, and the replica to it by another or at the loopback address ([`listener`]);
+//! a replica in this process has a pair of streams.
 //!
 //! Each direction of a connection has a thread (`pump`). A piece is due its delay after it was received. Probes that measure the
 //! round trip are connections of the same kind ([`Prober`]). A relay passes 1 GiB/s and holds what is under way at that rate, 1 GiB at most.
@@ -41,18 +42,17 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// Round trips that are kept at most until somebody asks.
 const KEPT: usize = 1 << 20;
 
-/// A listening relay. Dropping it closes its connections and removes its socket.
+/// A relay. Dropping it closes its connections and removes its socket.
+#[derive(Default)]
 pub struct Relay {
     socket: Option<PathBuf>,
     link: Arc<Shared>,
-    /// Other end ends the listener.
-    wake: UnixStream,
-    listener: Option<JoinHandle<()>>,
+    /// The thread that listens, if one does, and the stream whose end ends it.
+    listener: Option<(JoinHandle<()>, UnixStream)>,
 }
 
 #[derive(Default)]
 struct Shared {
-    /// One-way delay, ns.
     delay_ns: AtomicU64,
     /// Of all connections but probes.
     bytes: AtomicU64,
@@ -101,7 +101,12 @@ impl Relay {
             }
         };
         let listener = std::thread::Builder::new().name("link".into()).spawn(accept)?;
-        Ok(Relay { socket: socket.map(Path::to_owned), link, wake, listener: Some(listener) })
+        Ok(Relay { socket: socket.map(Path::to_owned), link, listener: Some((listener, wake)) })
+    }
+
+    /// Both ends of a connection within this process.
+    pub(crate) fn pair(&self) -> io::Result<[UnixStream; 2]> {
+        self.link.pair(true)
     }
 
     /// Changes the one-way delay, at once and in both directions; what is under way arrives as it would have.
@@ -114,22 +119,21 @@ impl Relay {
         self.link.bytes.load(Ordering::Relaxed)
     }
 
-    /// Closes all connections; new ones may come.
     pub(crate) fn close_all(&self) {
         let open = self.link.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.iter().filter_map(Weak::upgrade).for_each(|ends| ends.close());
     }
 
     pub(crate) fn prober(&self) -> io::Result<Prober> {
-        Prober::start(|near, far| self.link.join(near, far, false))
+        Prober::start(self.link.pair(false)?)
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
         self.link.stopping.store(true, Ordering::Release);
-        let _ = self.wake.shutdown(Shutdown::Both);
-        if let Some(listener) = self.listener.take() {
+        if let Some((listener, wake)) = self.listener.take() {
+            let _ = wake.shutdown(Shutdown::Both);
             let _ = listener.join();
         }
         self.close_all();
@@ -140,6 +144,12 @@ impl Drop for Relay {
 }
 
 impl Shared {
+    fn pair(self: &Arc<Shared>, counts: bool) -> io::Result<[UnixStream; 2]> {
+        let ((near, near_end), (far, far_end)) = (UnixStream::pair()?, UnixStream::pair()?);
+        self.join(near_end, far_end, counts)?;
+        Ok([near, far])
+    }
+
     /// Relays between two ends until one of them closes. `counts`: their bytes are counted.
     fn join(self: &Arc<Shared>, near: UnixStream, far: UnixStream, counts: bool) -> io::Result<()> {
         let ends = Arc::new(Ends([near, far]));
@@ -224,11 +234,9 @@ pub(crate) struct Prober {
 }
 
 impl Prober {
-    /// Probes a connection that `join` makes between its two arguments.
-    fn start(join: impl FnOnce(UnixStream, UnixStream) -> io::Result<()>) -> io::Result<Prober> {
-        let ((mut near, near_end), (far, far_end)) = (UnixStream::pair()?, UnixStream::pair()?);
+    /// Probes the connection with these ends.
+    fn start([mut near, far]: [UnixStream; 2]) -> io::Result<Prober> {
         let ends = [near.try_clone()?, far.try_clone()?];
-        join(near_end, far_end)?;
         let thread = |name: &str| std::thread::Builder::new().name(name.into());
         thread("link echo").spawn(move || {
             let _ = io::copy(&mut &far, &mut &far);

@@ -6,7 +6,6 @@ use loadline_workload::{Piece, Statement, Table};
 use crate::dialect::Dialect;
 use crate::work::Work;
 
-/// The statements that create the tables of a workload.
 pub(crate) fn tables(work: &Work, dialect: &Dialect) -> Vec<Rendered> {
     let mut out = Vec::new();
     for table in &work.workload.tables {
@@ -62,7 +61,6 @@ pub(crate) fn queries(work: &Work, dialect: &Dialect, end: &str) -> Vec<Rendered
     all.filter_map(|(title, query)| Some(Rendered::new(title, dialect.query(work, query).ok()? + end))).collect()
 }
 
-/// A piece of SQL as it is sent to the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendered {
     /// Title: `schema`, `procedure`, `statement 0`, `evidence`.

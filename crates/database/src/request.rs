@@ -56,12 +56,9 @@ pub enum Way {
     Via(String),
 }
 
-/// Parameters with which a target is opened.
 #[derive(Clone)]
 pub struct OpenRequest {
-    /// URL, possibly with a password in it.
     pub url: String,
-    /// URLs of further nodes.
     pub nodes: Vec<String>,
     /// Settings (`--setting`) for a private server or an embedded database.
     pub settings: BTreeMap<String, String>,
@@ -114,7 +111,6 @@ impl OpenRequest {
     }
 }
 
-/// `word` as a word of a shell.
 fn for_shell(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -10,7 +10,6 @@ use serde::Deserialize;
 
 use crate::descriptor::fill_with;
 
-/// Settings of a server, by name.
 pub(crate) trait SettingValues {
     fn text(&self, name: &str) -> Option<&str>;
     /// Value in the setting's own unit.
@@ -25,14 +24,12 @@ impl SettingValues for BTreeMap<String, String> {
     }
 }
 
-/// Input of rules.
 pub(crate) struct Known<'a> {
     pub(crate) settings: &'a dyn SettingValues,
     /// Facts that no setting says, by name; before a setting of the same name.
     pub(crate) facts: BTreeMap<&'static str, String>,
 }
 
-/// Text of an unknown value.
 const UNKNOWN: &str = "–";
 
 impl Known<'_> {
@@ -156,7 +153,6 @@ impl Test {
     }
 }
 
-/// The findings of the rules, in their order.
 pub(crate) fn judge(rules: &[Rule], known: &Known<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for (rule, id) in rules.iter().flat_map(|rule| rule.ids.iter().map(move |id| (rule, id))) {

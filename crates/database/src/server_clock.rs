@@ -7,7 +7,6 @@ use crate::role::{Slice, SliceEnd};
 const REFRESH_NS: u64 = 5_000_000_000;
 /// Assumed maximum drift between two machines' clocks: more than that of any quartz clock that is synchronized.
 const DRIFT: f64 = 200e-6;
-/// Number of probes when the offset is measured again.
 const REFRESH_PROBES: u32 = 3;
 
 /// Start, commit start and end of a transaction, µs of the server's clock.
@@ -16,7 +15,6 @@ pub(crate) type Moments = [i64; 3];
 /// Asks the server for its time, µs since an epoch of its own; `None` if it returned no time.
 pub(crate) type Ask<'a> = &'a mut dyn FnMut() -> Result<Option<i64>, TargetError>;
 
-/// The offset between the two clocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServerClock {
     /// Server time minus our time, ns.
@@ -67,7 +65,6 @@ impl ServerClock {
         u64::try_from(i128::from(server_us) * 1000 - self.offset_ns).unwrap_or(0)
     }
 
-    /// The last transaction of a slice.
     pub(crate) fn end(&self, [start, commit, end]: Moments) -> SliceEnd {
         SliceEnd { start_ns: self.own_ns(start), commit_ns: self.own_ns(commit), end_ns: self.own_ns(end) }
     }

@@ -19,7 +19,6 @@ pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + 
     /// Description of the target: product, version, settings, directories. No secrets.
     fn info(&self) -> Result<TargetInfo, TargetError>;
 
-    /// Optional roles.
     fn abilities(&self) -> Abilities<'_>;
 }
 
@@ -37,7 +36,6 @@ pub trait Settings {
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError>;
 }
 
-/// Where a proxy on this machine listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listening {
     Port(u16),
@@ -59,7 +57,6 @@ pub trait Nodes {
     fn without_lost(&self) -> Option<RemainingNodes>;
 }
 
-/// Rest of a target that lost nodes.
 pub struct RemainingNodes {
     /// The target over the nodes that are left, in their order; why nothing can be measured there, if so.
     pub target: Result<Box<dyn Target>, String>,

@@ -60,7 +60,6 @@ fn is_here(host: &str) -> bool {
     is_loopback(host) || (host, 9).to_socket_addrs().is_ok_and(|mut all| all.any(|at| own(at) == Some(true)))
 }
 
-/// A server and its names in messages.
 pub(crate) struct Peer {
     pub(crate) place: String,
     pub(crate) names: &'static Names,
@@ -83,7 +82,6 @@ impl Peer {
         Err(self.unreachable(&last))
     }
 
-    /// The error for a server that cannot be reached.
     pub(crate) fn unreachable(&self, e: &io::Error) -> TargetError {
         let Names { listen, timeout, .. } = self.names;
         let (why, advice) = match e.kind() {

@@ -26,10 +26,7 @@ pub fn names_secret(text: &str) -> bool {
     ["password", "passwd", "secret"].iter().any(|word| text.contains(word))
 }
 
-/// Refuses settings of a server with a secret: they are stored with a run.
-///
-/// # Errors
-/// [`TargetError::Usage`], without the value.
+/// Refuses settings of a server with a secret, which are stored with a run, without their values.
 pub fn refuse_secrets(settings: &BTreeMap<String, String>) -> Result<(), TargetError> {
     // Also parts of a value, such as that of primary_conninfo.
     let is_secret = |(name, value): &(&String, &String)| names_secret(name) || names_secret(value);

@@ -11,19 +11,15 @@ use loadline_workload::{
 
 use crate::error::TargetError;
 
-/// A workload with parameters and seeds.
 #[derive(Debug, Clone)]
 pub struct Work {
     pub workload: Arc<Workload>,
     pub params: Params,
-    /// Transaction program with these parameters.
     pub program: Program,
-    /// Seed of the rows that are loaded.
     pub seed: u64,
     /// Seed of what jobs draw: keys, values, payloads, think times. Each window of a run has its own
     /// ([`loadline_model::seed_of_window`]).
     pub draws: u64,
-    /// Payload of rows.
     pub payload: Payload,
     /// Nodes of the target over which its jobs are spread, the first ones; `None`: all.
     pub nodes: Option<u32>,
@@ -35,7 +31,6 @@ const JOB_POOLS: u32 = 64;
 /// Seed and number of a pool, and the bits of what its payloads are.
 type PoolKey = (u64, u32, [u64; 2]);
 
-/// Pools that jobs use now.
 static SHARED: Mutex<BTreeMap<PoolKey, Weak<Pool>>> = Mutex::new(BTreeMap::new());
 
 impl Work {
@@ -121,7 +116,6 @@ impl Work {
         Ok(template.render(table, |name| self.params.get(name).to_string()))
     }
 
-    /// Table number `number` of the workload.
     pub(crate) fn table(&self, number: usize) -> Result<&Table, TargetError> {
         let table = self.workload.tables.get(number);
         table.ok_or_else(|| TargetError::Usage(format!("the workload has no table number {number}")))
@@ -135,7 +129,6 @@ impl Work {
         bytes.min(u32::MAX.into()) as u32
     }
 
-    /// The program compiled for `job`.
     pub fn stream(&self, job: u32) -> Result<Stream, TargetError> {
         Stream::new(&self.program, self.start(job), self.pool_of_job(job), 0)
             .map_err(|e| TargetError::Usage(format!("the program of {} is invalid: {e}", self.workload.code)))

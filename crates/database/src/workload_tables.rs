@@ -46,13 +46,10 @@ pub(crate) trait LoadsTables: BlockCache + StatisticsViews + Sync {
 
     fn loaded(&self) -> &LoadedTables;
 
-    /// See [`Administration::lock`].
     fn lock_tables(&self) -> Result<RunLock, TargetError>;
 
-    /// See [`Administration::log_space`].
     fn space_for_log(&self, data: u64, indexes: u64) -> Result<LogSpace, TargetError>;
 
-    /// See [`Administration::settle`].
     fn settled(&self) -> Result<Option<String>, TargetError>;
 
     /// Removes what loadline made, but for the tables that `kept` returns once nobody else can use them, and lists it.
@@ -64,7 +61,6 @@ pub(crate) trait LoadsTables: BlockCache + StatisticsViews + Sync {
         Ok(())
     }
 
-    /// See [`Tables::bytes_read`].
     fn bytes_read_of(&self, work: &Work, table: &str) -> Result<Option<u64>, TargetError> {
         self.with_loader(|loader| loader.size(work, table))
     }
@@ -116,12 +112,10 @@ impl<T: LoadsTables> Administration for T {
         let ways = Ways { open: &open, one_writer: Self::ONE_WRITER, progress };
         let lacking = lacking(work, jobs, self.loaded());
         if !lacking.is_empty() {
-            self.in_step(|| {
-                open()?.closing(|loader| {
-                    lacking.iter().try_for_each(|table| match table.scope {
-                        Scope::DataSet => data_set::load(work, table, loader, ways),
-                        Scope::Workload => load(work, jobs, table, loader, ways, self.loaded()),
-                    })
+            self.with_loader(|loader| {
+                lacking.iter().try_for_each(|table| match table.scope {
+                    Scope::DataSet => data_set::load(work, table, loader, ways),
+                    Scope::Workload => load(work, jobs, table, loader, ways, self.loaded()),
                 })
             })?;
         }
@@ -214,7 +208,6 @@ impl<T: LoadsTables> Tables for T {
     }
 }
 
-/// The workload's tables outside the data set.
 pub(crate) fn workload_tables(work: &Work) -> impl Iterator<Item = &Table> {
     work.workload.tables.iter().filter(|t| t.scope == Scope::Workload)
 }
@@ -232,12 +225,12 @@ fn lacking<'w>(work: &'w Work, jobs: u32, loaded: &LoadedTables) -> Vec<&'w Tabl
 }
 
 /// Loads the missing rows of a workload table. A transaction holds whole batches, so an interrupted load is resumed.
-fn load<'a>(
+fn load(
     work: &Work,
     jobs: u32,
     table: &Table,
-    loader: &mut Loader<'a>,
-    ways: Ways<'_, 'a>,
+    loader: &mut Loader<'_>,
+    ways: Ways<'_, '_>,
     loaded: &LoadedTables,
 ) -> Result<(), TargetError> {
     let existing = loader.counted(work, table)?;

@@ -32,8 +32,8 @@ pub(crate) mod testing;
 
 pub use error::DeviceError;
 pub use pmem::PmemDevice;
-pub use replicas::{Member, MemberState, Replicas, Rule, Watch};
-pub use standby::{Receiver, StandbyControl, open_standby};
+pub use replicas::{Member, Replicas, Rule};
+pub use standby::{Standby, open_standby, over_tcp};
 
 /// Durations of the two halves of one durable write, ns of `CLOCK_MONOTONIC`.
 ///

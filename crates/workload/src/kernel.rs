@@ -11,7 +11,7 @@
 
 use std::hint::black_box;
 
-use crate::program::{Kernel, Program, Step, each};
+use crate::program::{Kernel, Program, Step};
 
 pub const STARTS: u32 = 1000;
 /// Modulus of the computed zero: start · (start + 1) modulo 2, because one of two neighbouring numbers is even.
@@ -75,9 +75,7 @@ impl Program {
     }
 
     pub fn computes(&self, kernel: Kernel) -> bool {
-        let mut found = false;
-        each(&self.body, &mut |step| found |= matches!(step, Step::Compute { kernel: of, .. } if *of == kernel));
-        found
+        self.steps().iter().any(|step| matches!(step, Step::Compute { kernel: of, .. } if *of == kernel))
     }
 }
 

@@ -215,6 +215,13 @@ impl Generator {
 }
 
 impl Program {
+    /// All steps, nested ones included, in order.
+    pub fn steps(&self) -> Vec<&Step> {
+        let mut all = Vec::new();
+        each(&self.body, &mut |step| all.push(step));
+        all
+    }
+
     /// Variables in the order in which they are first bound, with their generators.
     pub fn vars(&self) -> Vec<(&str, &Generator)> {
         let mut out: Vec<(&str, &Generator)> = Vec::new();
@@ -244,8 +251,7 @@ impl Program {
     /// Whether a transaction takes one number of the sequence, before all else.
     pub fn numbers_transactions(&self) -> bool {
         let is_sequence = |step: &Step| matches!(step, Step::Bind { generator: Generator::Sequence, .. });
-        let mut taken = 0;
-        each(&self.body, &mut |step| taken += u32::from(is_sequence(step)));
+        let taken = self.steps().into_iter().filter(|step| is_sequence(step)).count();
         taken == 1 && self.body.first().is_some_and(is_sequence)
     }
 
@@ -356,13 +362,8 @@ impl Program {
 
     /// Indexes of the tables that get rows in bulk, one for each such step.
     pub fn bulk_tables(&self) -> Vec<usize> {
-        let mut tables = Vec::new();
-        each(&self.body, &mut |step| {
-            if let Step::Bulk { table, .. } = step {
-                tables.push(*table);
-            }
-        });
-        tables
+        let table = |step: &Step| if let Step::Bulk { table, .. } = step { Some(*table) } else { None };
+        self.steps().into_iter().filter_map(table).collect()
     }
 
     /// Names and shares of the kinds of transactions: the arms of the first choice that is in no other step; none without one.
@@ -378,9 +379,7 @@ impl Program {
     }
 
     pub fn varies(&self) -> bool {
-        let mut chooses = false;
-        each(&self.body, &mut |step| chooses |= matches!(step, Step::Choose { .. }));
-        chooses || self.counts_changes()
+        self.counts_changes() || self.steps().iter().any(|step| matches!(step, Step::Choose { .. }))
     }
 
     /// Whether only its execution shows how many rows a statement changed.
@@ -393,14 +392,11 @@ impl Program {
         fn gcd(a: u64, b: u64) -> u64 {
             if b == 0 { a } else { gcd(b, a % b) }
         }
-        let mut cycle = 1;
-        each(&self.body, &mut |step| {
-            if let Step::Bind { generator: Generator::Turn { of }, .. } = step {
-                let of = (*of).max(1);
-                cycle = cycle / gcd(cycle, of) * of;
-            }
+        let turns = self.steps().into_iter().filter_map(|step| match step {
+            Step::Bind { generator: Generator::Turn { of }, .. } => Some((*of).max(1)),
+            _ => None,
         });
-        cycle
+        turns.fold(1, |cycle, of| cycle / gcd(cycle, of) * of)
     }
 
     pub fn computations_per_tx(&self) -> u64 {

@@ -18,7 +18,6 @@ use crate::work::Work;
 
 /// Longest text that a `duckdb_string_t` holds inside.
 const INLINED: usize = 12;
-/// Kinds of errors, `DUCKDB_ERROR_…`.
 pub(super) const TRANSACTION: c_int = 10;
 const INTERRUPT: c_int = 29;
 const FATAL: c_int = 30;
@@ -65,7 +64,7 @@ impl Database {
         settings: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Database, TargetError> {
         let (call, version) = (&library.call, &library.version);
-        let (path, shown) = (c_text(&files.database().to_string_lossy())?, files.database().display());
+        let (path, shown) = (c_text(&files.database.to_string_lossy())?, files.database.display());
         let mut object = Owned { handle: null_mut(), free: call.close };
         let (mut config, mut error) = (Owned { handle: null_mut(), free: call.destroy_config }, null_mut());
         // SAFETY: all pointers are valid for the calls, and the error is a text of the library's, freed once.
@@ -140,7 +139,6 @@ impl Connection {
         }
     }
 
-    /// Rows of a query whose values become texts.
     pub(super) fn texts(&self, sql: &str) -> Result<Vec<Vec<Option<String>>>, TargetError> {
         Ok(self.run_sql(&format!("SELECT COLUMNS(*)::VARCHAR FROM ({sql})"))?.texts())
     }
@@ -243,7 +241,6 @@ impl Answer {
         Err(refusal(Some(kind), "DuckDB", &said))
     }
 
-    /// Rows that a statement changed.
     pub(super) fn changed(&mut self) -> u64 {
         // SAFETY: the result is one of a statement that succeeded.
         unsafe { (self.call.rows_changed)(&raw mut self.raw) }
@@ -280,7 +277,6 @@ impl Answer {
         all
     }
 
-    /// All rows, whose columns are texts.
     pub(super) fn texts(&mut self) -> Vec<Vec<Option<String>>> {
         let mut all = Vec::new();
         self.chunks(|columns, rows| {

@@ -21,9 +21,7 @@ static PLACES: Places = Places {
 /// Versions whose C functions, files and log loadline knows.
 const VERSIONS: std::ops::RangeInclusive<(u32, u32)> = (1, 4)..=(2, u32::MAX);
 
-/// A pointer to one of DuckDB's objects.
 pub(super) type Handle = *mut c_void;
-/// `duckdb_state` of success.
 pub(super) const DONE: c_int = 0;
 
 /// `duckdb_result`: freed by `duckdb_destroy_result`.
@@ -141,7 +139,6 @@ fn number(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.ok()?, parts.next()?.ok()?))
 }
 
-/// `text` for a C function.
 pub(super) fn c_text(text: &str) -> Result<CString, TargetError> {
     CString::new(text).map_err(|_| TargetError::Usage(format!("'{}' contains a zero byte", text.replace('\0', "\\0"))))
 }

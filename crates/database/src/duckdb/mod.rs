@@ -42,7 +42,8 @@ static NAMES: FileNames = FileNames {
     others: &[".wal.checkpoint", ".wal.recovery", ".tmp"],
 };
 
-pub(crate) static KIND: Kind = Kind { names: &NAMES, open: |request| Ok(Box::new(DuckDb::open(request)?)), render };
+pub(crate) static KIND: Kind =
+    Kind { names: &NAMES, knowledge: &KNOWLEDGE, open: |request| Ok(Box::new(DuckDb::open(request)?)), render };
 
 fn render(work: &Work) -> Vec<Rendered> {
     let sql = |s: &Statement| KNOWLEDGE.dialect.statement(work, &s.template);
@@ -68,7 +69,7 @@ fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         }
         _ => None,
     };
-    Chosen::new(request, &KIND, &KNOWLEDGE, own, wanted)
+    Chosen::new(request, &KIND, own, wanted)
 }
 
 fn usual_memory() -> u64 {
@@ -106,25 +107,25 @@ impl DuckDb {
         settings: Chosen,
         lock: File,
     ) -> Result<DuckDb, TargetError> {
-        if files.database().exists() {
+        if files.database.exists() {
             refuse_foreign(library, files)?;
         }
         let counters = Arc::new(LogCounters::default());
-        calls::watch(files.database(), &LAYOUT, &counters);
+        calls::watch(&files.database, &LAYOUT, &counters);
         // Its threads are started by [`Threads::set`], which knows them by their name, and nothing is fetched from the network.
         let at_open = settings.all.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let at_open = at_open.filter(|(name, _)| *name != "threads");
         let fixed = [("threads", "1"), ("autoinstall_known_extensions", "false")];
         let mut database = Database::open(library, files, at_open.chain(fixed))?;
-        if !calls::sees(files.database()) {
+        if !calls::sees(&files.database) {
             return Err(TargetError::Local(format!(
                 "the operations of DuckDB {} on {} cannot be counted; please report it",
                 library.version,
-                files.database().display()
+                files.database.display()
             )));
         }
         let files = (Arc::clone(files), counters);
-        let mut base = Base::new((&KIND, &library.version), &KNOWLEDGE, files, settings, LAYOUT.block_bytes)?;
+        let mut base = Base::new((&KIND, &library.version), files, settings, LAYOUT.block_bytes)?;
         base.facts.columns_apart = true;
         database.held = Some((Arc::clone(&base.file), lock));
         let database = Arc::new(database);
@@ -184,11 +185,7 @@ fn refuse_foreign(library: &'static Library, files: &Arc<EmbeddedFiles>) -> Resu
     let is_ours = |row: &Vec<Option<String>>| row.get(1).and_then(Option::as_ref).is_some_and(|c| c.starts_with(MARK));
     match objects.iter().find(|row| !is_ours(row)) {
         None => Ok(()),
-        Some(row) => Err(TargetError::Refused(format!(
-            "{} contains '{}' that loadline did not create: give the name of a new file",
-            files.database().display(),
-            row.first().and_then(Option::as_deref).unwrap_or_default()
-        ))),
+        Some(row) => Err(files.foreign(&format!("'{}'", row.first().and_then(Option::as_deref).unwrap_or_default()))),
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use loadline_model::format::bytes;
 use loadline_model::snapshot::{WaitSample, counter};
-use loadline_model::{Driver, Finding, Severity, Snapshot};
+use loadline_model::{Driver, Snapshot};
 use loadline_workload::{ColumnDef, Instrument, Piece};
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ use crate::error::{Refusal, TargetError};
 use crate::loading::table_stem;
 use crate::parallel;
 use crate::role::{
-    BlockCache, ClientDriver, ClientSession, Doctor, LogSpace, Observer, ParallelQueries, ParallelWorkers, RunLock,
+    BlockCache, ClientDriver, ClientSession, LogSpace, Observer, ParallelQueries, ParallelWorkers, RunLock,
     SessionTasks, WorkerLimit,
 };
 use crate::work::Work;
@@ -45,6 +45,47 @@ const ROW_GROUP: u64 = 122_880;
 impl Engine for DuckDb {
     fn base(&self) -> &Base {
         &self.base
+    }
+
+    fn examine(&self) -> Result<BTreeMap<&'static str, String>, TargetError> {
+        let syncs = || self.base.counters.syncs.load(Ordering::Relaxed);
+        let (before, db) = (syncs(), self.connect()?);
+        let table = KNOWLEDGE.dialect.full_name("doctor");
+        db.run_sql(&format!("CREATE OR REPLACE TABLE {table} (n BIGINT)"))?;
+        db.run_sql(&format!("DROP TABLE {table}"))?;
+        Ok([("log-sync", (syncs() - before).to_string())].into())
+    }
+
+    fn refusal_of(&self, work: &Work) -> Option<String> {
+        let code = &work.workload.code;
+        if work.workload.has(Instrument::Device) && !names_wide_columns(work) {
+            return Some(
+                "DuckDB stores each column apart and reads those that a query names: of a table whose wide columns no query names it \
+                 reads next to nothing from the storage"
+                    .to_owned(),
+            );
+        }
+        let is_read = work.workload.has(Instrument::Device) && work.program.rows_changed_per_tx() == 0;
+        if is_read && work.params.size_bytes() < LEAST_READ {
+            return Some(format!(
+                "DuckDB reads blocks of 256 KiB, and of a small table several sessions soon want the same one: one of them has it from \
+                 the operating system's cache; give --size {} or more",
+                bytes(LEAST_READ as f64)
+            ));
+        }
+        let changed = scanned_changes(work);
+        if changed > MAX_SCANNED {
+            return Some(format!(
+                "to change one row DuckDB reads and decompresses 2,048, some 10 ms, and {code} changes {changed:.0} rows one by \
+                 one: make it smaller, e.g. by --parameter {code}.most-kib=1024 and --parameter {code}.samples=4"
+            ));
+        }
+        let rows = work.workload.tables.iter().map(|table| table.total_rows(&work.params, 0)).max().unwrap_or(0);
+        let workers = work.parallel_workers().filter(|n| rows.div_ceil(ROW_GROUP) < u64::from(*n))?;
+        Some(format!(
+            "a thread of DuckDB's reads row groups of {ROW_GROUP} rows: {rows} rows are too few for {workers} workers, give a larger \
+             --size"
+        ))
     }
 
     fn shown_settings(&self) -> Result<BTreeMap<String, String>, TargetError> {
@@ -96,7 +137,7 @@ impl LoadsTables for DuckDb {
     }
 
     fn expect_jobs(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        match self.refuses(work) {
+        match self.refusal_of(work) {
             Some(why) => Err(TargetError::Unsupported(why)),
             None => self.set_threads(work.parallel_workers()),
         }
@@ -135,61 +176,6 @@ impl LoadsTables for DuckDb {
         // What is in the log is written now: when the database is closed, its files are gone.
         self.settled()?;
         self.remove_but(kept)
-    }
-}
-
-impl Doctor for DuckDb {
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let library = self.database.library;
-        let version = format!("{} ({})", library.version, library.path.display());
-        let mut out = vec![Finding::new("version", Severity::Ok, "version", version, "")];
-        let syncs = || self.base.counters.syncs.load(Ordering::Relaxed);
-        let (before, db) = (syncs(), self.connect()?);
-        let table = KNOWLEDGE.dialect.full_name("doctor");
-        db.run_sql(&format!("CREATE OR REPLACE TABLE {table} (n BIGINT)"))?;
-        db.run_sql(&format!("DROP TABLE {table}"))?;
-        let synced = syncs() - before;
-        let (severity, advice) = match synced {
-            0 | 1 => {
-                (Severity::Refused, "commits return before the log is synced: this version's commits are not durable")
-            }
-            _ => (Severity::Ok, ""),
-        };
-        out.push(Finding::new("log-sync", severity, "syncs of the log by two commits", synced.to_string(), advice));
-        out.push(self.base.files.filesystem());
-        Ok(out)
-    }
-
-    fn refuses(&self, work: &Work) -> Option<String> {
-        let code = &work.workload.code;
-        if work.workload.has(Instrument::Device) && !names_wide_columns(work) {
-            return Some(
-                "DuckDB stores each column apart and reads those that a query names: of a table whose wide columns no query names it \
-                 reads next to nothing from the storage"
-                    .to_owned(),
-            );
-        }
-        let is_read = work.workload.has(Instrument::Device) && work.program.rows_changed_per_tx() == 0;
-        if is_read && work.params.size_bytes() < LEAST_READ {
-            return Some(format!(
-                "DuckDB reads blocks of 256 KiB, and of a small table several sessions soon want the same one: one of them has it from \
-                 the operating system's cache; give --size {} or more",
-                bytes(LEAST_READ as f64)
-            ));
-        }
-        let changed = scanned_changes(work);
-        if changed > MAX_SCANNED {
-            return Some(format!(
-                "to change one row DuckDB reads and decompresses 2,048, some 10 ms, and {code} changes {changed:.0} rows one by \
-                 one: make it smaller, e.g. by --parameter {code}.most-kib=1024 and --parameter {code}.samples=4"
-            ));
-        }
-        let rows = work.workload.tables.iter().map(|table| table.total_rows(&work.params, 0)).max().unwrap_or(0);
-        let workers = work.parallel_workers().filter(|n| rows.div_ceil(ROW_GROUP) < u64::from(*n))?;
-        Some(format!(
-            "a thread of DuckDB's reads row groups of {ROW_GROUP} rows: {rows} rows are too few for {workers} workers, give a larger \
-             --size"
-        ))
     }
 }
 

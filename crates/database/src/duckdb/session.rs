@@ -28,7 +28,6 @@ pub(super) struct DuckSession {
     connection: Arc<Connection>,
     work: Work,
     writes: bool,
-    /// Whether a transaction was begun and not ended.
     open: bool,
     counters: Arc<LogCounters>,
     threads: Arc<Threads>,

@@ -15,7 +15,6 @@ use super::connection::Connection;
 use crate::error::TargetError;
 use crate::machine::task_times_ns;
 
-/// Time limit until all have started or ended.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The threads that work for a database: those of jobs, while these have a session, and DuckDB's own.
@@ -40,7 +39,6 @@ impl Threads {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).retain(|known| Some(*known) != thread);
     }
 
-    /// DuckDB's threads in this process.
     pub(super) fn workers(&self) -> Vec<u32> {
         let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         let id = |task: std::fs::DirEntry| {
@@ -50,10 +48,7 @@ impl Threads {
         tasks.filter_map(id).filter(|thread| *thread != thread_id()).collect()
     }
 
-    /// Lets each query have `threads` threads, the caller's included, and waits until these are there.
-    ///
-    /// # Errors
-    /// Those of DuckDB; [`TargetError::Local`] if other threads are there than were asked for.
+    /// Lets each query have `threads` threads, the caller's included, and waits until these are there, and no others.
     pub(super) fn set(&self, connection: &Connection, threads: u32) -> Result<(), TargetError> {
         // DuckDB starts threads in the call that follows.
         let set = || -> Result<(), TargetError> {

@@ -20,7 +20,6 @@ use super::counters::LogCounters;
 /// How the library is opened: all addresses at once, and its symbols for itself.
 pub(super) const FLAGS: c_int = libc::RTLD_NOW | libc::RTLD_LOCAL;
 
-/// The files of a database.
 pub(crate) struct Layout {
     /// Suffixes of the database's name in the names of its logs.
     pub(crate) log: &'static str,
@@ -31,7 +30,6 @@ pub(crate) struct Layout {
     pub(crate) headers_at: &'static [i64],
 }
 
-/// A file that is counted.
 struct Watched {
     database: PathBuf,
     layout: &'static Layout,
@@ -60,7 +58,6 @@ pub(crate) fn watch(database: &Path, layout: &'static Layout, counters: &Arc<Log
     }
 }
 
-/// Whether the library was seen to open `database`.
 pub(crate) fn sees(database: &Path) -> bool {
     let watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.iter().any(|file| !file.is_log && file.database == database && file.seen.load(Ordering::Relaxed))
@@ -186,7 +183,6 @@ fn synced(descriptor: c_int, call: impl FnOnce() -> c_int) -> c_int {
     done
 }
 
-/// Replacements of libc's functions.
 fn replacements() -> [(&'static str, *const c_void); 10] {
     [
         ("open", open as *const c_void),
@@ -232,9 +228,6 @@ struct Symbol {
 const ADDRESSES: [u32; 2] = if cfg!(target_arch = "aarch64") { [1025, 1026] } else { [6, 7] };
 
 /// Redirects the library's calls to the functions of this file, and returns the path from which it was loaded. It is never closed.
-///
-/// # Errors
-/// Function that the library lacks, or that its table cannot be changed.
 pub(crate) fn redirect(library: Raw) -> Result<PathBuf, String> {
     if !cfg!(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err("that is made for Linux with glibc on x86_64 and aarch64".to_owned());

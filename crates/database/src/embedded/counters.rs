@@ -48,7 +48,6 @@ pub(crate) struct DataCounters {
     pub(crate) gets: AtomicU64,
     /// Cache misses, pages. Some are read from the log.
     pub(crate) misses: AtomicU64,
-    /// Rows that sessions changed.
     pub(crate) changed: AtomicU64,
 }
 
@@ -76,7 +75,6 @@ impl LogCounters {
     }
 }
 
-/// Reads the counters of log and database.
 pub(crate) struct FileObserver {
     pub(crate) counters: Arc<LogCounters>,
     pub(crate) page_size: u64,

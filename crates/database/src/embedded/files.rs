@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use loadline_model::manifest::TargetInfo;
 use loadline_model::{Finding, Severity};
 use percent_encoding::percent_decode_str;
 
@@ -14,7 +13,6 @@ use crate::storage::{free_space, in_memory};
 /// Suffix of the database's name in the name of the lock of a run.
 const LOCK: &str = "-loadline-lock";
 
-/// How an embedded database names its files.
 pub(crate) struct FileNames {
     /// URL's scheme, and the one parameter that it takes, a path: `lib`.
     pub(crate) scheme: &'static str,
@@ -63,26 +61,17 @@ pub(crate) struct Place {
 /// The database file and its temporary folder, if it has one.
 pub(crate) struct EmbeddedFiles {
     names: &'static FileNames,
-    database: PathBuf,
+    pub(crate) database: PathBuf,
     temporary: Option<OwnedFolder>,
 }
 
 impl EmbeddedFiles {
-    /// Knowledge of every database of such files, whose `product` has this version.
-    pub(crate) fn info(&self, product: &str, version: &str) -> TargetInfo {
-        let directory = Some(self.directory().display().to_string());
-        TargetInfo {
-            in_process: true,
-            kind: self.names.scheme.into(),
-            product: product.into(),
-            version: version.into(),
-            url: self.url(),
-            nodes: 1,
-            local: true,
-            log_dir: directory.clone(),
-            data_dir: directory,
-            ..TargetInfo::default()
-        }
+    /// The error for a database that contains `what`.
+    pub(crate) fn foreign(&self, what: &str) -> TargetError {
+        let database = self.database.display();
+        TargetError::Refused(format!(
+            "{database} contains {what} that loadline did not create: give the name of a new file"
+        ))
     }
 
     /// The files of `path`, or a temporary folder in `scratch`.
@@ -108,10 +97,6 @@ impl EmbeddedFiles {
         Ok(EmbeddedFiles { names, database: folder.path().join("loadline.db"), temporary: Some(folder) })
     }
 
-    pub(crate) fn database(&self) -> &Path {
-        &self.database
-    }
-
     pub(crate) fn directory(&self) -> &Path {
         self.database.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
@@ -122,7 +107,6 @@ impl EmbeddedFiles {
         format!("{}:{path}", self.names.scheme)
     }
 
-    /// The write-ahead log.
     pub(crate) fn log(&self) -> PathBuf {
         self.beside(self.names.log)
     }
@@ -152,7 +136,6 @@ impl EmbeddedFiles {
         let _ = fs::remove_file(self.beside(LOCK));
     }
 
-    /// Removes the database's files.
     pub(crate) fn remove(&self) -> Result<Vec<String>, TargetError> {
         let mut removed = Vec::new();
         for suffix in ["", self.names.log].iter().chain(self.names.others).chain([&LOCK]) {
@@ -169,7 +152,6 @@ impl EmbeddedFiles {
         Ok(removed)
     }
 
-    /// The doctor's finding on the filesystem under the database.
     pub(crate) fn filesystem(&self) -> Finding {
         if in_memory(self.directory()) != Some(true) {
             return free_space(self.directory());

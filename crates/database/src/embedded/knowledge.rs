@@ -9,6 +9,7 @@ use super::Chosen;
 use crate::descriptor::Routines;
 use crate::dialect::Dialect;
 use crate::facts::WaitEvents;
+use crate::rules::Rule;
 use crate::view::{ViewQuery, column};
 
 /// The file, which describes its parts.
@@ -31,6 +32,8 @@ pub(crate) struct Knowledge {
     pub(crate) queries: Routines,
     #[serde(default)]
     pub(crate) events: WaitEvents,
+    #[serde(rename = "rule")]
+    pub(super) rules: Vec<Rule>,
     pub(crate) dialect: Dialect,
 }
 
@@ -38,7 +41,6 @@ pub(crate) struct Knowledge {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Note {
     pub(crate) text: String,
-    /// Only if the user did not give this setting.
     unless_given: Option<String>,
     /// Only if a setting has this value.
     is: Option<(String, String)>,
@@ -52,7 +54,6 @@ impl Note {
 }
 
 impl Knowledge {
-    /// The view of the settings `shown`.
     pub(super) fn settings_view(&self, shown: &BTreeMap<String, String>) -> View {
         let row = |(name, value): (&String, &String)| {
             if self.defaults.is_empty() {

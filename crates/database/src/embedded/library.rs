@@ -11,12 +11,10 @@ use libloading::os::unix::Library as Raw;
 use super::calls;
 use crate::error::TargetError;
 
-/// Where a library is found.
 pub(crate) struct Places {
     pub(crate) product: &'static str,
     /// Name in the folders that the dynamic linker searches.
     pub(crate) name: &'static str,
-    /// Environment variable with its path.
     pub(crate) variable: &'static str,
     /// Folders of installations by hand, which the dynamic linker need not search.
     pub(crate) folders: &'static [&'static str],
@@ -67,9 +65,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 impl Places {
-    /// Opens the library at `named`, or where the dynamic linker and installations by hand have it.
-    ///
-    /// # Errors
+    /// Opens the library at `named`, or where the dynamic linker and installations by hand have it;
     /// [`TargetError::Unreachable`] if there is none that can be opened: why, and where packages of it are.
     fn open(&self, named: Option<PathBuf>) -> Result<(PathBuf, Raw), TargetError> {
         let by_hand = self.folders.iter().map(|folder| Path::new(folder).join(self.name));

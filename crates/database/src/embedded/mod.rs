@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
-use loadline_model::Column;
 use loadline_model::activity::{Topic, View};
 use loadline_model::manifest::TargetInfo;
+use loadline_model::{Column, Finding};
 
+use crate::descriptor::Embedded;
 use crate::error::TargetError;
 use crate::facts::{Facts, OwnFiles, Runs};
 use crate::folder;
@@ -24,6 +25,7 @@ use crate::kind::TargetKind;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{ClientDriver, Doctor, Observation, Observer, ParallelQueries, Scope, StatisticsViews};
+use crate::rules::{self, Known};
 use crate::target::{Abilities, Target};
 use crate::view::ViewQuery;
 use crate::work::Work;
@@ -32,9 +34,9 @@ use counters::{FileObserver, LogCounters};
 use files::{EmbeddedFiles, FileNames};
 use knowledge::Knowledge;
 
-/// A kind of embedded database.
 pub(crate) struct Kind {
     pub(crate) names: &'static FileNames,
+    pub(crate) knowledge: &'static Embedded<Knowledge>,
     pub(crate) open: fn(&OpenRequest) -> Result<Box<dyn Target>, TargetError>,
     pub(crate) render: fn(&Work) -> Vec<Rendered>,
 }
@@ -67,9 +69,8 @@ impl TargetKind for Kind {
 
 /// An open embedded database, without its engine.
 pub(crate) struct Base {
-    kind: &'static dyn TargetKind,
+    kind: &'static Kind,
     version: String,
-    pub(crate) knowledge: &'static Knowledge,
     pub(crate) files: Arc<EmbeddedFiles>,
     pub(crate) facts: Facts,
     pub(crate) counters: Arc<LogCounters>,
@@ -83,31 +84,20 @@ pub(crate) struct Base {
 impl Base {
     /// Of a database that the engine has opened, with blocks of this size.
     pub(crate) fn new(
-        (kind, version): (&'static dyn TargetKind, &str),
-        knowledge: &'static Knowledge,
+        (kind, version): (&'static Kind, &str),
         (files, counters): (Arc<EmbeddedFiles>, Arc<LogCounters>),
         settings: Chosen,
         block_bytes: u64,
     ) -> Result<Base, TargetError> {
-        let file = Arc::new(files.open()?);
+        let (file, version) = (Arc::new(files.open()?), version.to_owned());
         let facts = Facts {
             block_bytes: Some(block_bytes),
             own_files: Some(OwnFiles { open: vec![Arc::clone(&file)], named: vec![files.log()] }),
-            waits: &knowledge.events,
+            waits: &kind.knowledge.events,
             empty_query: "SELECT 1",
             ..Facts::for_runs(Runs::InProcess)
         };
-        Ok(Base {
-            kind,
-            version: version.to_owned(),
-            knowledge,
-            files,
-            facts,
-            counters,
-            loaded: LoadedTables::default(),
-            settings,
-            file,
-        })
+        Ok(Base { kind, version, files, facts, counters, loaded: LoadedTables::default(), settings, file })
     }
 
     /// An observer of all counters but those `without` a meaning.
@@ -117,9 +107,16 @@ impl Base {
     }
 }
 
-/// The engine of an embedded database.
-pub(crate) trait Engine: LoadsTables + Doctor + ClientDriver + Send + Sync + Sized {
+pub(crate) trait Engine: LoadsTables + ClientDriver + Send + Sync + Sized {
     fn base(&self) -> &Base;
+
+    /// Facts that the doctor's rules look at, beside settings and version.
+    fn examine(&self) -> Result<BTreeMap<&'static str, String>, TargetError>;
+
+    /// See [`Doctor::refuses`].
+    fn refusal_of(&self, _: &Work) -> Option<String> {
+        None
+    }
 
     /// Settings that decide speed, as they are.
     fn shown_settings(&self) -> Result<BTreeMap<String, String>, TargetError>;
@@ -128,7 +125,6 @@ pub(crate) trait Engine: LoadsTables + Doctor + ClientDriver + Send + Sync + Siz
         None
     }
 
-    /// Reads the counters.
     fn observe(&self) -> Box<dyn Observer> {
         Box::new(self.base().observe_files(&[]))
     }
@@ -151,13 +147,41 @@ impl<T: Engine> Target for T {
 
     fn info(&self) -> Result<TargetInfo, TargetError> {
         let (base, settings) = (self.base(), self.shown_settings()?);
-        let notes = base.knowledge.notes.iter().filter(|note| note.applies(&base.settings, &settings));
-        let notes = notes.map(|note| note.text.clone()).collect();
-        Ok(TargetInfo { settings, notes, ..base.files.info(&base.kind.product, &base.version) })
+        let notes = base.kind.knowledge.notes.iter().filter(|note| note.applies(&base.settings, &settings));
+        let directory = Some(base.files.directory().display().to_string());
+        Ok(TargetInfo {
+            in_process: true,
+            kind: base.kind.scheme().into(),
+            product: base.kind.facts().product.clone(),
+            version: base.version.clone(),
+            url: base.files.url(),
+            nodes: 1,
+            local: true,
+            notes: notes.map(|note| note.text.clone()).collect(),
+            settings,
+            log_dir: directory.clone(),
+            data_dir: directory,
+            ..TargetInfo::default()
+        })
     }
 
     fn abilities(&self) -> Abilities<'_> {
         Abilities { tables: Some(self), parallel_queries: self.parallel_queries(), ..Abilities::default() }
+    }
+}
+
+impl<T: Engine> Doctor for T {
+    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
+        let (base, mut facts) = (self.base(), self.examine()?);
+        facts.insert("version", base.version.clone());
+        let known = Known { settings: &self.shown_settings()?, facts };
+        let mut findings = rules::judge(&base.kind.knowledge.rules, &known);
+        findings.push(base.files.filesystem());
+        Ok(findings)
+    }
+
+    fn refuses(&self, work: &Work) -> Option<String> {
+        self.refusal_of(work)
     }
 }
 
@@ -167,21 +191,22 @@ impl<T: Engine> Observation for T {
             Scope::Jobs => Ok(self.observe()),
             Scope::All => Err(TargetError::Unsupported(format!(
                 "{} runs inside the process that uses it, and nothing counts the work of other processes: name a server",
-                self.base().kind.product
+                self.base().kind.facts().product
             ))),
         }
     }
 
     fn absent_columns(&self) -> Vec<(&'static Column, String)> {
-        self.base().kind.uncounted("")
+        self.base().kind.facts().uncounted("")
     }
 }
 
 impl<T: Engine> StatisticsViews for T {
     fn views(&self) -> Result<Vec<View>, TargetError> {
         let absent = |(topic, why): &(Topic, String)| ViewQuery::new(*topic, topic.title(), Vec::new()).absent(why);
-        let mut views: Vec<View> = self.base().knowledge.absent.iter().map(absent).collect();
-        views.push(self.base().knowledge.settings_view(&self.shown_settings()?));
+        let knowledge = self.base().kind.knowledge;
+        let mut views: Vec<View> = knowledge.absent.iter().map(absent).collect();
+        views.push(knowledge.settings_view(&self.shown_settings()?));
         Ok(views)
     }
 }
@@ -190,7 +215,6 @@ impl<T: Engine> StatisticsViews for T {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Chosen {
     pub(crate) all: Vec<(String, String)>,
-    /// Names of those that the user gave.
     given: Vec<String>,
 }
 
@@ -198,12 +222,11 @@ impl Chosen {
     /// The user's, and loadline's own values of the others that have one. `wanted`: what a value must be, if it is wrong.
     pub(crate) fn new(
         request: &OpenRequest,
-        kind: &dyn TargetKind,
-        knowledge: &Knowledge,
+        kind: &Kind,
         own: impl Fn(&str) -> Option<String>,
         wanted: impl Fn(&str, &str) -> Option<&'static str>,
     ) -> Result<Chosen, TargetError> {
-        let (product, known) = (&kind.product, &knowledge.settings);
+        let (product, known) = (&kind.facts().product, &kind.knowledge.settings);
         if !request.nodes.is_empty() {
             return Err(TargetError::Usage(format!("{product} has no nodes: leave out --node")));
         }

@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use loadline_model::snapshot::counter;
-use loadline_model::{Driver, Snapshot};
+use loadline_model::{Driver, Severity, Snapshot};
 use loadline_workload::{CATALOGUE, Stream};
 
 use super::*;
@@ -34,7 +34,6 @@ pub(crate) fn snapshot(target: &dyn Target) -> Snapshot {
     target.observer().unwrap().snapshot().unwrap()
 }
 
-/// The next transaction.
 pub(crate) fn commit(session: &mut dyn ClientSession, stream: &mut Stream) {
     session.begin().unwrap();
     stream.transaction(session).unwrap();
@@ -54,6 +53,21 @@ fn the_files_can_be_read() {
     for file in [&sqlite::KNOWLEDGE, &duckdb::KNOWLEDGE] {
         let knowledge = file.checked(|_| &[]);
         assert!(!knowledge.absent.is_empty() && !knowledge.settings.is_empty());
+    }
+}
+
+#[test]
+fn the_doctor_finds_what_the_rules_name() {
+    let scratch = tempfile::tempdir().unwrap();
+    for (url, ids) in [
+        ("sqlite:", &["version", "journal-mode", "synchronous", "page-size"][..]),
+        ("duckdb:", &["version", "log-sync"]),
+    ] {
+        let findings = open(url, scratch.path()).unwrap().doctor().unwrap();
+        // The last is of the filesystem.
+        let (_, found) = findings.split_last().unwrap();
+        assert!(found.iter().map(|f| f.id.as_str()).eq(ids.iter().copied()), "{findings:?}");
+        assert!(found.iter().all(|f| f.severity == Severity::Ok && f.value != "–"), "{findings:?}");
     }
 }
 

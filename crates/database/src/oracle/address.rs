@@ -6,7 +6,6 @@ use crate::url::{Url, choice, unknown};
 
 const FORM: &str = "oracle://user@host:1521/service";
 
-/// A service behind a listener, and the credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OraAddress {
     pub(super) user: String,
@@ -14,7 +13,6 @@ pub(super) struct OraAddress {
     pub(super) host: String,
     pub(super) port: u16,
     pub(super) service: String,
-    /// Whether the listener speaks TLS.
     pub(super) tcps: bool,
     /// Folder with `ewallet.pem`.
     pub(super) wallet: Option<String>,

@@ -9,27 +9,15 @@ use super::cluster::Oracle;
 use super::knowledge::KNOWLEDGE;
 use super::session::{OraError, OraSession, answered, number, text};
 use crate::error::TargetError;
-use crate::kind::NativeReport;
 use crate::role::NativeReports;
 
-/// The option and its notice.
-pub(super) static REPORT: NativeReport = NativeReport {
-    name: "AWR report",
-    flag: "--oracle-awr",
-    folder: "awr",
-    extension: "html",
-    notice: "--oracle-awr takes AWR snapshots around each test: using AWR needs a licence of Oracle's Diagnostics Pack",
-};
-
-/// Request to the administrator.
 const GRANT: &str = "GRANT EXECUTE ON SYS.DBMS_WORKLOAD_REPOSITORY TO …; GRANT SELECT_CATALOG_ROLE TO …";
 
-/// Why AWR does not work, with advice.
 fn failed(doing: &str, e: OraError) -> TargetError {
     if e.lost {
         return e.into();
     }
-    TargetError::Refused(format!("{doing}: {}. {GRANT}, or leave out {}", e.text, REPORT.flag))
+    TargetError::Refused(format!("{doing}: {}. {GRANT}, or leave out --oracle-awr", e.text))
 }
 
 fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
@@ -41,12 +29,10 @@ fn snapshot(session: &mut dyn OraSession) -> Result<i64, TargetError> {
 }
 
 impl NativeReports for Oracle {
-    /// Takes a snapshot and returns its number.
     fn native_mark(&self) -> Result<i64, TargetError> {
         snapshot(self.admin()?.as_mut())
     }
 
-    /// The report from snapshot `from` to one that is taken now.
     fn native_report(&self, from: i64) -> Result<String, TargetError> {
         let mut session = self.admin()?;
         let to = snapshot(session.as_mut())?;
@@ -78,8 +64,7 @@ impl Oracle {
             return Ok(None);
         }
         let finding = |severity, value: &str, advice| Ok(Some(Finding::new("awr", severity, "AWR", value, advice)));
-        let refused =
-            |value: &str, why: &str| finding(Severity::Refused, value, format!("{why}, or leave out {}", REPORT.flag));
+        let refused = |value, why: &str| finding(Severity::Refused, value, format!("{why}, or leave out --oracle-awr"));
         let mut session = self.admin()?;
         // If the parameter cannot be read, the queries below decide.
         let licensed = answered(session.value(KNOWLEDGE.query("awr-licensed")))?.ok().flatten();

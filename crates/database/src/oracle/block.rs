@@ -36,7 +36,6 @@ pub(super) fn clock() -> String {
     KNOWLEDGE.plsql.text("clock", &[])
 }
 
-/// The block that runs a slice.
 pub(super) fn run(work: &Work) -> String {
     let Body { declarations, text: body, .. } = procedure::body(work, &KNOWLEDGE.dialect, 2);
     let pieces = (0..POOL_BYTES.div_ceil(PIECE_STRIDE)).map(|i| format!("  l_pool({i}) := :pool_{i};\n"));
@@ -109,7 +108,6 @@ fn times(text: &str) -> Option<Latencies> {
     Some(out)
 }
 
-/// The server's time, as [`clock`] asks for it.
 pub(super) fn read_clock(session: &mut dyn OraSession) -> Result<Option<i64>, TargetError> {
     Ok(session.value(&clock())?.and_then(|t| t.parse().ok()))
 }

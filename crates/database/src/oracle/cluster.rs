@@ -26,20 +26,16 @@ use crate::workload_tables::LoadedTables;
 /// Writes all changed blocks of all instances to the data files.
 pub(super) const CHECKPOINT: &str = "ALTER SYSTEM CHECKPOINT GLOBAL";
 
-/// An Oracle target.
 pub(super) struct Oracle {
     pub(super) service: Arc<Service>,
     facts: Facts,
     version: String,
     pub(super) views: Vec<(&'static View, ViewAccess)>,
-    /// Whether the user asked for AWR.
     pub(super) awr: bool,
-    /// Workload tables known to be loaded.
     pub(super) loaded: LoadedTables,
 }
 
 impl Oracle {
-    /// Opens the URL of `request`.
     pub(super) fn open(request: &OpenRequest, connector: &'static Connector) -> Result<Box<dyn Target>, TargetError> {
         let service = Service::new(request, connector)?;
         let mut first = service.session("look")?;

@@ -28,7 +28,6 @@ pub(super) enum ViewAccess {
     None(String),
 }
 
-/// Checks how each view can be read.
 pub(super) fn check_access(session: &mut dyn OraSession) -> Result<Vec<(&'static View, ViewAccess)>, TargetError> {
     let mut probe = |view: &View, all| {
         answered(session.query(&format!("SELECT COUNT(*) FROM {} WHERE ROWNUM = 1", view.named(all)), &[]))
@@ -70,7 +69,6 @@ fn proc_stat(snapshot: &Snapshot) -> Option<String> {
     Some(format!("cpu  {user:.0} {nice:.0} {sys:.0} {idle:.0} {iowait:.0} {other:.0} 0 0 0 0"))
 }
 
-/// Why columns have no figure on Oracle, given what can be read.
 pub(super) fn absent(views: &[(&'static View, ViewAccess)]) -> Vec<(&'static Column, String)> {
     let unreadable =
         |view: &str| views.iter().any(|(v, access)| v.name == view && matches!(access, ViewAccess::None(_)));
@@ -84,7 +82,7 @@ pub(super) fn absent(views: &[(&'static View, ViewAccess)]) -> Vec<(&'static Col
         let why = format!("{} cannot be read ({said}): {}", view.named(false), view.grant());
         for column in view.columns() {
             // If the sessions can be sampled, log waits are estimated from the samples.
-            if *column != column::LOG_FILE_SYNC_MS || unreadable(SESSIONS) {
+            if column != column::LOG_FILE_SYNC_MS || unreadable(SESSIONS) {
                 out.push((column, why.clone()));
             }
         }
@@ -105,7 +103,6 @@ pub(super) fn whose(scope: Scope, run: &str) -> String {
     }
 }
 
-/// Reads all views that can be read.
 pub(super) struct OraObserver {
     session: Box<dyn OraSession>,
     queries: Vec<(&'static View, String)>,
@@ -114,7 +111,6 @@ pub(super) struct OraObserver {
 }
 
 impl OraObserver {
-    /// Reads the `views` that can be read, and samples the sessions of `run` in `scope`.
     pub(super) fn new(
         session: Box<dyn OraSession>,
         views: &[(&'static View, ViewAccess)],

@@ -20,7 +20,6 @@ const FAST_REDO: f64 = 100.0 * 1024.0 * 1024.0;
 /// Id of the finding with all missing privileges.
 const TO_ASK_FOR: &str = "to-ask-the-administrator-for";
 
-/// Answer of the server to everything.
 struct Answers {
     version: String,
     answers: BTreeMap<&'static str, Result<Vec<Row>, OraError>>,
@@ -28,7 +27,6 @@ struct Answers {
 }
 
 impl Answers {
-    /// Asks everything.
     fn read(session: &mut dyn OraSession) -> Result<Answers, TargetError> {
         let mut answers = BTreeMap::new();
         for question in &KNOWLEDGE.questions {
@@ -115,7 +113,6 @@ impl Answers {
         facts
     }
 
-    /// All missing privileges as statements for the administrator.
     fn missing_privileges(&self, facts: &BTreeMap<String, String>, user: &str) -> String {
         let lacks = |name: &str| facts.get(name).is_some_and(|value| value == "no");
         let unseen = self.answers.values().any(|answer| answer.as_ref().is_err_and(|e| e.is(NO_VIEW)))

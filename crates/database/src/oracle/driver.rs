@@ -16,7 +16,6 @@ use super::session::{MODULE, OraError, OraSession, Row, SETUP};
 use crate::error::TargetError;
 use crate::request::Secret;
 
-/// Time limit of opening a session.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit of a call, after which its session is lost. It ends calls that the server does not cancel on
 /// request (`service.rs`).
@@ -89,7 +88,6 @@ fn within<T: Send + 'static>(
     Ok(outcome.recv_timeout(at_most).ok())
 }
 
-/// `text` with the password masked.
 fn redact(text: &str, password: &Secret) -> String {
     if password.expose().is_empty() { text.to_owned() } else { text.replace(password.expose(), "…") }
 }
@@ -121,7 +119,6 @@ fn refusal(e: &Error, address: &OraAddress, password: &Secret) -> TargetError {
     }
 }
 
-/// A session of the driver.
 struct Wire {
     /// `Some` until the session is dropped.
     connection: Option<Connection>,
@@ -169,7 +166,6 @@ impl Drop for Wire {
     }
 }
 
-/// Arguments in the driver's types.
 fn values<'a>(args: &[Arg<'a>]) -> Vec<Box<dyn ToDbValue + 'a>> {
     let value = |arg: &Arg<'a>| match *arg {
         Arg::Int(i) => Box::new(i) as Box<dyn ToDbValue + 'a>,

@@ -67,7 +67,6 @@ impl ClientSession for OraClientSession {
     }
 }
 
-/// A job of the in-database driver.
 struct OraDatabaseSession {
     session: Box<dyn OraSession>,
     canceller: Canceller,
@@ -91,7 +90,6 @@ impl DatabaseDriver for Oracle {
         Ok(Box::new(OraDatabaseSession { session, canceller, block: block::run(work), pool, start, next: 0, clock }))
     }
 
-    /// The median of three runs.
     fn overhead_ns(&self) -> Result<Option<f64>, TargetError> {
         let mut session = self.admin()?;
         let block = block::overhead(20_000);

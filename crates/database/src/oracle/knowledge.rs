@@ -41,13 +41,14 @@ pub(super) struct Knowledge {
     pub(super) dialect: Dialect,
 }
 
-/// A view of counters or sessions.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct View {
     /// Name without `V$` and `GV$`.
     pub(super) name: String,
-    /// Loss without it, beside columns.
+    /// Columns without a figure if it cannot be read, and what else is lost.
+    #[serde(default)]
+    columns: Vec<String>,
     #[serde(default)]
     also_missing: String,
     /// The query of name, value and perhaps a second value; `{view}` stands for the view.
@@ -60,7 +61,6 @@ impl View {
         format!("{}V${}", if all_instances { "G" } else { "" }, self.name)
     }
 
-    /// Request to the administrator.
     pub(super) fn grant(&self) -> String {
         format!("GRANT SELECT ON SYS.GV_${0} TO …; GRANT SELECT ON SYS.V_${0} TO … (or SELECT_CATALOG_ROLE)", self.name)
     }
@@ -69,32 +69,23 @@ impl View {
         self.select.replace("{view}", &self.named(all_instances))
     }
 
-    /// Columns without a figure if it cannot be read.
-    pub(super) fn columns(&self) -> &'static [&'static Column] {
-        match self.name.as_str() {
-            "SYSSTAT" => &column::REDO_AND_COMMITS,
-            "SYSTEM_EVENT" => &[column::LOG_FILE_SYNC_MS],
-            "OSSTAT" => &column::CPU_SHARES,
-            "THREAD" => &column::SWITCHES,
-            _ => &[],
-        }
+    pub(super) fn columns(&self) -> impl Iterator<Item = &'static Column> {
+        self.columns.iter().filter_map(|id| column::column(id))
     }
 
     /// Loss if it cannot be read.
     pub(super) fn missing(&self) -> String {
         let also = (!self.also_missing.is_empty()).then(|| self.also_missing.clone());
-        self.columns().iter().map(|column| column.heading()).chain(also).collect::<Vec<_>>().join(", ")
+        self.columns().map(Column::heading).chain(also).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// A question of the doctor to the server.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Question {
     pub(super) id: String,
     pub(super) sql: String,
     pub(super) without: String,
-    /// Request to the administrator.
     #[serde(default = "public")]
     pub(super) grant: String,
     /// Names of the columns of its first row as facts. Without any, each row is a fact.
@@ -135,6 +126,7 @@ mod tests {
     #[test]
     fn the_file_can_be_read_and_rules_know_their_questions() {
         KNOWLEDGE.checked(|file| &file.counters);
+        assert!(KNOWLEDGE.views.iter().all(|view| view.columns().count() == view.columns.len()), "no such column");
         for id in ["parameters", "gv$resource_limit", "profile"] {
             assert!(!KNOWLEDGE.query(id).is_empty(), "{id}");
         }

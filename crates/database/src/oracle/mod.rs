@@ -22,7 +22,6 @@ use loadline_model::Driver;
 use loadline_workload::Kernel;
 
 use crate::error::TargetError;
-use crate::kind::NativeReport;
 use crate::kind::TargetKind;
 use crate::render::{Rendered, queries, statements, tables};
 use crate::request::OpenRequest;
@@ -54,13 +53,8 @@ impl TargetKind for Kind {
     fn render(&self, work: &Work) -> Vec<Rendered> {
         render(work)
     }
-
-    fn native_report(&self) -> Option<&'static NativeReport> {
-        Some(&awr::REPORT)
-    }
 }
 
-/// The driver, if it is built in.
 #[cfg(feature = "oracle")]
 const DRIVER: Option<&session::Connector> = Some(&driver::connect);
 #[cfg(not(feature = "oracle"))]
@@ -74,12 +68,10 @@ fn no_driver(address: &address::OraAddress) -> TargetError {
     ))
 }
 
-/// How procedural code runs here.
 const INTERPRETED: &str = "the code runs as an anonymous block, which leaves nothing behind and needs no privilege; \
      PLSQL_CODE_TYPE = NATIVE does not apply to such a block: it is interpreted, and the figures are those of the interpreter \
      (PLSQL_OPTIMIZE_LEVEL does apply; all three settings of the compiler are in the manifest)";
 
-/// The SQL of a workload for people to read.
 fn render(work: &Work) -> Vec<Rendered> {
     let mut out = vec![Rendered::new("never run against a live server", format!("-- {NEVER_RUN}")).in_words()];
     if work.parallel_workers().is_some() || work.program.reads() {

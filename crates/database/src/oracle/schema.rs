@@ -34,7 +34,6 @@ fn mark_of(logical: LogicalType, i: usize) -> String {
     }
 }
 
-/// Inserts the rows of `batch` with array binds.
 pub(super) fn insert(session: &mut dyn OraSession, work: &Work, table: &Table, batch: &Batch) -> Result<u64, OraError> {
     let dialect = &KNOWLEDGE.dialect;
     let columns: Vec<String> = table.columns.iter().map(|c| dialect.quoted(&c.name)).collect();
@@ -160,7 +159,7 @@ impl LoadsTables for Oracle {
     }
 
     fn expect_jobs(&self, work: &Work, _: Driver) -> Result<(), TargetError> {
-        let longest = longest_payload(&work.program.body);
+        let longest = longest_payload(work);
         if longest <= MAX_RAW {
             return Ok(());
         }
@@ -171,17 +170,12 @@ impl LoadsTables for Oracle {
 }
 
 /// Longest payload that the program binds, bytes.
-fn longest_payload(steps: &[Step]) -> u32 {
-    steps
-        .iter()
-        .map(|step| match step {
-            Step::Bind { generator: Generator::Payload { bytes }, .. } => *bytes,
-            Step::Repeat { body, .. } => longest_payload(body),
-            Step::Choose { arms, .. } => arms.iter().map(|arm| longest_payload(&arm.body)).max().unwrap_or(0),
-            _ => 0,
-        })
-        .max()
-        .unwrap_or(0)
+fn longest_payload(work: &Work) -> u32 {
+    let bytes = |step: &Step| match step {
+        Step::Bind { generator: Generator::Payload { bytes }, .. } => *bytes,
+        _ => 0,
+    };
+    work.program.steps().into_iter().map(bytes).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -199,7 +193,7 @@ mod tests {
         for workload in CATALOGUE.iter() {
             let most: BTreeMap<_, _> = workload.params.iter().map(|p| (p.name.to_owned(), p.max)).collect();
             let work = Work::new(Arc::clone(workload), workload.params(&most).unwrap(), 1, Default::default());
-            assert!(longest_payload(&work.program.body) <= MAX_RAW, "{}", workload.code);
+            assert!(longest_payload(&work) <= MAX_RAW, "{}", workload.code);
             for table in &workload.tables {
                 // 128 bytes from 12.2 on.
                 let name = KNOWLEDGE.dialect.plain_name(&table_stem(&work, &table.name));

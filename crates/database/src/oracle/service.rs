@@ -14,7 +14,6 @@ use crate::work::Work;
 /// Environment variable with the password, if the URL has none.
 const PASSWORD_VARIABLE: &str = "ORACLE_PASSWORD";
 
-/// How to connect to the service of a URL.
 pub(super) struct Service {
     pub(super) address: OraAddress,
     password: Secret,
@@ -26,7 +25,6 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// The service at the URL of `request`.
     pub(super) fn new(request: &OpenRequest, connector: &'static Connector) -> Result<Service, TargetError> {
         if !request.nodes.is_empty() {
             return Err(TargetError::Usage(
@@ -38,7 +36,6 @@ impl Service {
         Ok(Service { address, password, connector, run, cancelling: Mutex::default() })
     }
 
-    /// Opens a session, named after its role.
     pub(super) fn session(&self, role: &str) -> Result<Box<dyn OraSession>, TargetError> {
         (self.connector)(&self.address, &self.password, format!("{} {role}", self.run).trim_start())
     }

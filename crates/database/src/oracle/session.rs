@@ -13,12 +13,10 @@ use crate::work::Work;
 /// A row: values as text, NULL as `None`.
 pub(super) type Row = Vec<Option<String>>;
 
-/// Text in column `i`.
 pub(super) fn text(row: &Row, i: usize) -> Option<&str> {
     row.get(i)?.as_deref()
 }
 
-/// Number in column `i`.
 pub(super) fn number<N: FromStr>(row: &Row, i: usize) -> Option<N> {
     text(row, i)?.trim().parse().ok()
 }
@@ -32,7 +30,6 @@ pub(super) struct OraError {
     pub(super) code: Option<u32>,
     /// Text, without secrets.
     pub(super) text: String,
-    /// The session is gone.
     pub(super) lost: bool,
 }
 
@@ -85,7 +82,6 @@ impl OraError {
     }
 }
 
-/// Answer of the server, a refusal included.
 pub(super) fn answered<T>(outcome: Result<T, OraError>) -> Result<Result<T, OraError>, TargetError> {
     match outcome {
         Err(e) if e.lost => Err(e.into()),

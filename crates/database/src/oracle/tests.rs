@@ -142,7 +142,6 @@ fn work_of(w: &Arc<Workload>) -> Work {
     Work::new(Arc::clone(w), w.params(&given).unwrap().with_size(1 << 20), 1, Default::default())
 }
 
-/// The first of the log writer's workloads.
 fn work() -> Work {
     work_of(&loadline_workload::find("LGWR-LAT1").unwrap())
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use loadline_workload::{Instrument, RowCount};
-use rusqlite::Connection;
 use rusqlite::hooks::Wal;
 use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, DEFAULT_NAME, ErrorCode};
 
 use super::session::waiting_briefly;
 use super::{failed, pragma};
@@ -17,7 +17,6 @@ use crate::embedded::counters::LogCounters;
 use crate::error::TargetError;
 use crate::work::Work;
 
-/// Time limit of a checkpoint on demand.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two attempts, while transactions or another checkpoint block it.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -34,7 +33,6 @@ const LOG_TRANSACTIONS: u64 = 256;
 /// Size of the log of these from which one is made in any case, bytes. Until it has been filled once, each commit also makes the
 /// file longer.
 const LOG_BYTES: u64 = 64 << 20;
-/// SQLite's default of `wal_autocheckpoint`.
 const DEFAULT_PAGES: u64 = 1000;
 
 /// Pages in the log at which a checkpoint is made; `None` for the default.
@@ -97,15 +95,6 @@ pub(super) fn others_write(work: &Work) -> bool {
     work.workload.has(Instrument::Device) || work.program.rows_changed_per_tx() > DEFAULT_PAGES
 }
 
-/// The row of `PRAGMA wal_checkpoint`: whether it was blocked, pages in the log at its start, and how many of them are
-/// in the database; -1 if unknown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct CheckpointRow {
-    busy: i64,
-    log: i64,
-    done: i64,
-}
-
 /// Copies the present content of the log to the database while sessions continue (`PASSIVE`), and syncs it; counts that. SQLite
 /// copies only a part if open transactions still need older pages or another checkpoint runs, and reports that in its
 /// row: the checkpoint is then repeated. SQLite syncs the database only after a checkpoint without later changes, so
@@ -120,20 +109,20 @@ fn copy_and_sync(db: &Connection, file: &File, timeout: Duration) -> Result<(), 
     let deadline = Instant::now() + timeout;
     let mut wanted = None;
     loop {
-        let answer = db
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |r| {
-                Ok(CheckpointRow { busy: r.get(0)?, log: r.get(1)?, done: r.get(2)? })
-            })
-            .map_err(failed(db, "the checkpoint"))?;
-        if is_complete(&mut wanted, answer) {
+        let [log, done] = match db.wal_checkpoint_v2(DEFAULT_NAME, CheckpointMode::PASSIVE) {
+            // Another one is under way.
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => [-1, -1],
+            pages => pages.map_err(failed(db, "the checkpoint"))?.into(),
+        };
+        if is_complete(&mut wanted, [log, done]) {
             break;
         }
         if Instant::now() >= deadline {
             return Err(TargetError::Statement(format!(
                 "the checkpoint did not complete within {:.1} s: {} of the {} pages in the log are in the database",
                 timeout.as_secs_f64(),
-                answer.done.max(0),
-                wanted.unwrap_or(answer.log).max(0)
+                done.max(0),
+                wanted.unwrap_or(log).max(0)
             )));
         }
         std::thread::sleep(PAUSE);
@@ -146,14 +135,14 @@ fn copy_and_sync(db: &Connection, file: &File, timeout: Duration) -> Result<(), 
     file.sync_data().map_err(|e| TargetError::Local(format!("syncing the database failed: {e}")))
 }
 
-/// Whether the first `wanted` pages of the log (all at the first call) are in the database. SQLite restarts the log
-/// when all of it is copied, so a shorter log is complete too.
-fn is_complete(wanted: &mut Option<i64>, answer: CheckpointRow) -> bool {
-    if answer.busy != 0 || answer.log < 0 {
+/// Whether the first `wanted` pages (all at the first call) of the `log` are `done`, that is, in the database; -1: unknown. SQLite
+/// restarts the log when all of it is copied, so a shorter log is complete too.
+fn is_complete(wanted: &mut Option<c_int>, [log, done]: [c_int; 2]) -> bool {
+    if log < 0 {
         return false;
     }
-    let wanted = *wanted.get_or_insert(answer.log);
-    answer.done >= wanted || answer.log < wanted
+    let wanted = *wanted.get_or_insert(log);
+    done >= wanted || log < wanted
 }
 
 #[cfg(test)]
@@ -163,13 +152,12 @@ mod tests {
 
     #[test]
     fn a_partial_or_blocked_checkpoint_is_not_complete() {
-        let answer = |busy, log, done| CheckpointRow { busy, log, done };
         let mut wanted = None;
-        assert!(!is_complete(&mut wanted, answer(1, -1, -1)), "another one is under way");
-        assert!(!is_complete(&mut wanted, answer(0, 100, 97)), "transactions need the rest");
-        assert!(!is_complete(&mut wanted, answer(0, 140, 99)));
-        assert!(is_complete(&mut wanted, answer(0, 140, 100)), "later pages do not count");
-        assert!(is_complete(&mut wanted, answer(0, 7, 0)), "the log was restarted");
+        assert!(!is_complete(&mut wanted, [-1, -1]), "another one is under way");
+        assert!(!is_complete(&mut wanted, [100, 97]), "transactions need the rest");
+        assert!(!is_complete(&mut wanted, [140, 99]));
+        assert!(is_complete(&mut wanted, [140, 100]), "later pages do not count");
+        assert!(is_complete(&mut wanted, [7, 0]), "the log was restarted");
     }
 
     #[test]

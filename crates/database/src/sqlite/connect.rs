@@ -6,10 +6,9 @@ use std::sync::Arc;
 use loadline_workload::Commit;
 use rusqlite::{Connection, OpenFlags};
 
-use super::files::held_by_others;
 use super::loading::text;
-use super::session::wait_for_writer;
-use super::{KIND, KNOWLEDGE, failed};
+use super::session::{held_by_others, wait_for_writer};
+use super::{KIND, failed};
 use crate::embedded::Chosen;
 use crate::embedded::files::EmbeddedFiles;
 use crate::error::TargetError;
@@ -33,7 +32,6 @@ pub(super) fn default(name: &str, memory_bytes: u64) -> String {
     }
 }
 
-/// Opens connections to one database.
 pub(super) struct Connector {
     pub(super) files: Arc<EmbeddedFiles>,
     pub(super) settings: Vec<(String, String)>,
@@ -42,9 +40,8 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    /// Opens the database; creates it if it does not exist.
     pub(super) fn connect(&self, commit: Commit) -> Result<Connection, TargetError> {
-        let path = self.files.database();
+        let path = &self.files.database;
         let unreachable = |e: rusqlite::Error| TargetError::Unreachable(format!("cannot open {}: {e}", path.display()));
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags_and_vfs(path, flags, self.vfs).map_err(unreachable)?;
@@ -60,11 +57,7 @@ impl Connector {
         let known: i64 = pragma(&db, "application_id")?.parse().unwrap_or(0);
         // A new file has no pages. One with pages and no tables would be removed after the run, so it is refused too.
         if foreign.is_some() || known != APPLICATION_ID && pragma(&db, "page_count")? != "0" {
-            let what = foreign.map_or("a database".to_owned(), |name| format!("'{name}'"));
-            return Err(TargetError::Refused(format!(
-                "{} contains {what} that loadline did not create: give the name of a new file",
-                path.display()
-            )));
+            return Err(self.files.foreign(&foreign.map_or("a database".to_owned(), |name| format!("'{name}'"))));
         }
         for (name, value) in &self.settings {
             set_pragma(&db, name, value)?;
@@ -105,7 +98,7 @@ pub(super) fn settings(request: &OpenRequest) -> Result<Chosen, TargetError> {
         Ok(_) => None,
         Err(_) => Some("a whole number"),
     };
-    Chosen::new(request, &KIND, &KNOWLEDGE, |name| Some(default(name, memory_bytes())), wanted)
+    Chosen::new(request, &KIND, |name| Some(default(name, memory_bytes())), wanted)
 }
 
 pub(super) fn pragma(db: &Connection, name: &str) -> Result<String, TargetError> {

@@ -2,6 +2,7 @@
 //!
 //! The virtual file system ([`super::log_counters`]) counts file operations; with `mmap_size` above 0 it does not see
 //! reads. Each connection has its own cache: a session adds its counts every few statements.
+#![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +13,6 @@ use crate::embedded::counters::DataCounters;
 /// When a session adds its connection's counts to the counters.
 #[derive(Debug, Default)]
 pub(super) struct SessionCounts {
-    /// Statements since the last addition.
     statements: u32,
     /// Interval between additions, statements.
     every: u32,
@@ -39,18 +39,14 @@ impl SessionCounts {
     /// Adds the changed rows after every statement, because a check compares them with those of the jobs. This causes
     /// no contention: there is one writer at a time, and readers change no rows.
     #[inline]
-    #[allow(unsafe_code)]
     fn add_changed(&mut self, db: &Connection, counters: &DataCounters) {
-        // SAFETY: the handle belongs to an open connection that only this thread uses.
-        let changed = u64::try_from(unsafe { ffi::sqlite3_total_changes64(db.handle()) }).unwrap_or(0);
+        let changed = db.total_changes();
         if changed > self.changed {
             counters.changed.fetch_add(changed - self.changed, Ordering::Relaxed);
             self.changed = changed;
         }
     }
 
-    /// Adds the connection's counts.
-    #[allow(unsafe_code)]
     pub(super) fn add(&mut self, db: &Connection, counters: &DataCounters) {
         // SAFETY: the handle belongs to an open connection that only this thread uses.
         let (hits, misses) = unsafe {
@@ -71,7 +67,6 @@ impl SessionCounts {
 ///
 /// # Safety
 /// `handle` must belong to an open connection that no other thread uses.
-#[allow(unsafe_code)]
 unsafe fn taken(handle: *mut ffi::sqlite3, what: std::ffi::c_int) -> u64 {
     let (mut now, mut highest) = (0, 0);
     // SAFETY: the caller guarantees the handle; both integers outlive the call.

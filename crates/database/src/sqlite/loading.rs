@@ -11,7 +11,6 @@ use crate::error::TargetError;
 use crate::loading::{Batch, rows};
 use crate::work::Work;
 
-/// Inserts the rows of `batch`.
 pub(super) fn insert(db: &Connection, work: &Work, table: &Table, batch: &Batch) -> rusqlite::Result<()> {
     let marks = (1..=table.columns.len()).map(|i| format!("?{i}")).collect::<Vec<_>>().join(", ");
     let sql = format!("INSERT INTO {} VALUES ({marks})", KNOWLEDGE.dialect.table_name(work, &table.name));

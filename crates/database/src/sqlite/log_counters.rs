@@ -3,6 +3,7 @@
 //! SQLite accesses files through a *virtual file system*, a table of functions (sqlite.org/vfs.html). Ours calls the
 //! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
 //! for a device are also timed.
+#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,8 +22,8 @@ const MIN_PAGE_BYTES: c_int = 512;
 struct Vfs {
     base: ffi::sqlite3_vfs,
     real: *mut ffi::sqlite3_vfs,
-    log: OnceLock<FileMethods>,
-    database: OnceLock<FileMethods>,
+    /// Of the database, and of its log.
+    files: [OnceLock<FileMethods>; 2],
     counters: Arc<LogCounters>,
     name: CString,
 }
@@ -38,15 +39,12 @@ struct FileMethods {
 }
 
 // SAFETY: the pointer refers to a constant table of the SQLite library, which lives as long as the process.
-#[allow(unsafe_code)]
 unsafe impl Send for FileMethods {}
 // SAFETY: as above; nothing is written through it.
-#[allow(unsafe_code)]
 unsafe impl Sync for FileMethods {}
 
 /// Registers a virtual file system; returns its name and its counters. It stays registered until the process ends,
 /// because connections may outlive the target.
-#[allow(unsafe_code)]
 pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let failed = |what: &str| TargetError::Local(format!("SQLite's log cannot be counted: {what}; please report it"));
@@ -64,8 +62,7 @@ pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetErro
     let vfs = Box::leak(Box::new(Vfs {
         base,
         real,
-        log: OnceLock::new(),
-        database: OnceLock::new(),
+        files: [const { OnceLock::new() }; 2],
         counters: Arc::clone(&counters),
         name,
     }));
@@ -80,7 +77,6 @@ pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetErro
 }
 
 /// Opens a file; logs and databases get the counting functions.
-#[allow(unsafe_code)]
 unsafe extern "C" fn open(
     vfs: *mut ffi::sqlite3_vfs,
     name: *const c_char,
@@ -98,12 +94,9 @@ unsafe extern "C" fn open(
         let methods = (*file).pMethods;
         let (is_log, is_database) = (flags & ffi::SQLITE_OPEN_WAL != 0, flags & ffi::SQLITE_OPEN_MAIN_DB != 0);
         if code == ffi::SQLITE_OK && (is_log || is_database) && !methods.is_null() {
-            let table = if is_log { &(*vfs).log } else { &(*vfs).database };
-            let table = table.get_or_init(|| {
+            let table = (&(*vfs).files)[usize::from(is_log)].get_or_init(|| {
                 let mut ours = std::ptr::read(methods);
-                if is_database {
-                    ours.xRead = Some(read);
-                }
+                ours.xRead = Some(read);
                 ours.xWrite = Some(write);
                 ours.xSync = Some(sync);
                 FileMethods { ours, real: methods, is_log, counters: Arc::clone(&(*vfs).counters) }
@@ -121,14 +114,12 @@ unsafe extern "C" fn open(
 ///
 /// # Safety
 /// `file` must have been opened by [`open`] as a log or a database, and must not be closed.
-#[allow(unsafe_code)]
 unsafe fn table<'a>(file: *mut ffi::sqlite3_file) -> &'a FileMethods {
     // SAFETY: the file's functions are `FileMethods::ours`, the first field of a structure that lives as long as the
     // process.
     unsafe { &*(*file).pMethods.cast::<FileMethods>() }
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.
     unsafe {
@@ -152,14 +143,13 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
     }
 }
 
-/// Reads a page or a header of a database; only pages are counted.
-#[allow(unsafe_code)]
+/// Reads from a file; only pages of a database are counted.
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
-        let FileMethods { real, counters, .. } = table(file);
+        let FileMethods { real, is_log, counters, .. } = table(file);
         let call = || (**real).xRead.map_or(ffi::SQLITE_IOERR_READ, |real| real(file, data, amount, offset));
-        if amount < MIN_PAGE_BYTES {
+        if *is_log || amount < MIN_PAGE_BYTES {
             return call();
         }
         let code = timed(&counters.data.read_ns, call);
@@ -168,7 +158,6 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amoun
     }
 }
 
-#[allow(unsafe_code)]
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as for `write`.
     unsafe {

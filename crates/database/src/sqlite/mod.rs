@@ -7,7 +7,6 @@
 mod checkpoint;
 mod connect;
 mod data_counters;
-mod files;
 mod loading;
 mod log_counters;
 mod roles;
@@ -19,7 +18,7 @@ use loadline_workload::{Commit, Instrument, Statement};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::descriptor::Embedded;
-use crate::embedded::files::EmbeddedFiles;
+use crate::embedded::files::{EmbeddedFiles, FileNames};
 use crate::embedded::knowledge::Knowledge;
 use crate::embedded::{Base, Kind};
 use crate::error::TargetError;
@@ -27,7 +26,6 @@ use crate::render::{Rendered, in_process};
 use crate::request::OpenRequest;
 use crate::work::Work;
 use connect::{Connector, pragma, set_pragma, settings, synchronous};
-use files::held_by_others;
 
 pub(crate) static KNOWLEDGE: Embedded<Knowledge> = Embedded::new("src/sqlite.toml", include_str!("../sqlite.toml"));
 
@@ -41,20 +39,21 @@ const TRANSACTION_BYTES: u64 = 64 << 20;
 /// Default page size, bytes.
 const PAGE_SIZE: u64 = 1024;
 
+static NAMES: FileNames = FileNames { scheme: "sqlite", parameter: None, log: "-wal", others: &["-shm"] };
+
 pub(crate) static KIND: Kind =
-    Kind { names: &files::NAMES, open: |request| Ok(Box::new(Sqlite::open(request)?)), render };
+    Kind { names: &NAMES, knowledge: &KNOWLEDGE, open: |request| Ok(Box::new(Sqlite::open(request)?)), render };
 
 /// The order of its fields is that in which they are dropped.
 struct Sqlite {
     connector: Connector,
     base: Base,
-    page_size: u64,
 }
 
 /// The error of `what` in session `db`.
 fn failed<'a>(db: &'a Connection, what: &'a str) -> impl FnOnce(rusqlite::Error) -> TargetError + 'a {
     move |e| match e.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy) => held_by_others(db),
+        Some(ErrorCode::DatabaseBusy) => session::held_by_others(db),
         _ => session::refusal(&e).with(&format!(" ({what} failed)")),
     }
 }
@@ -62,15 +61,15 @@ fn failed<'a>(db: &'a Connection, what: &'a str) -> impl FnOnce(rusqlite::Error)
 impl Sqlite {
     fn open(request: &OpenRequest) -> Result<Sqlite, TargetError> {
         let settings = settings(request)?;
-        let path = files::NAMES.place(&request.url)?.database;
-        let files = Arc::new(EmbeddedFiles::make(&files::NAMES, &path, &request.scratch)?);
+        let path = NAMES.place(&request.url)?.database;
+        let files = Arc::new(EmbeddedFiles::make(&NAMES, &path, &request.scratch)?);
         let (vfs, counters) = log_counters::register()?;
         let connector = Connector { files: Arc::clone(&files), settings: settings.all.clone(), vfs };
         let db = connector.connect(Commit::Wait)?;
         let page_size = pragma(&db, "page_size")?.parse().unwrap_or(0);
-        let mut base = Base::new((&KIND, rusqlite::version()), &KNOWLEDGE, (files, counters), settings, page_size)?;
+        let mut base = Base::new((&KIND, rusqlite::version()), (files, counters), settings, page_size)?;
         base.facts.rows_in_primary_key = true;
-        Ok(Sqlite { connector, base, page_size })
+        Ok(Sqlite { connector, base })
     }
 }
 

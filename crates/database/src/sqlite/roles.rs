@@ -4,24 +4,30 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loadline_model::{Finding, Severity};
 use loadline_workload::Commit;
-use rusqlite::ErrorCode;
 
 use super::connect::{pragma, set_pragma};
 use super::session::{self, SqliteSession};
-use super::{KNOWLEDGE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, files, small_cache_kib};
+use super::{KNOWLEDGE, Sqlite, TRANSACTION_BYTES, checkpoint, failed, small_cache_kib};
 use crate::data_set::LoadSession;
 use crate::dialect::Dialect;
 use crate::embedded::{Base, Engine};
 use crate::error::TargetError;
-use crate::role::{BlockCache, ClientDriver, ClientSession, Doctor, LogSpace, RunLock};
+use crate::role::{BlockCache, ClientDriver, ClientSession, LogSpace, RunLock};
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
 impl Engine for Sqlite {
     fn base(&self) -> &Base {
         &self.base
+    }
+
+    fn examine(&self) -> Result<BTreeMap<&'static str, String>, TargetError> {
+        let db = self.connector.connect(Commit::Wait)?;
+        match db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").map_err(failed(&db, "an empty transaction")) {
+            Err(TargetError::Refused(held)) => Ok([("writer", held)].into()),
+            done => done.map(|()| BTreeMap::new()),
+        }
     }
 
     fn shown_settings(&self) -> Result<BTreeMap<String, String>, TargetError> {
@@ -77,42 +83,12 @@ impl LoadsTables for Sqlite {
     }
 }
 
-impl Doctor for Sqlite {
-    fn doctor(&self) -> Result<Vec<Finding>, TargetError> {
-        let db = self.connector.connect(Commit::Wait)?;
-        let mut out = vec![
-            Finding::new("version", Severity::Ok, "version", rusqlite::version(), ""),
-            Finding::new("journal-mode", Severity::Ok, "journal_mode", pragma(&db, "journal_mode")?, ""),
-            Finding::new("synchronous", Severity::Ok, "synchronous", "FULL for commits that wait", ""),
-        ];
-        let (severity, advice) = if self.page_size == 1024 {
-            (Severity::Ok, "")
-        } else {
-            (
-                Severity::Warning,
-                "SQLite logs whole pages: LGWR-LAT1 needs pages of at most 1024 bytes and is invalid with larger ones",
-            )
-        };
-        out.push(Finding::new("page-size", severity, "page_size", self.page_size.to_string(), advice));
-        match db.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
-            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
-                let why = files::held_by_others(&db).to_string();
-                out.push(Finding::new("writer", Severity::Impossible, "writer", "locked", why));
-            }
-            done => done.map_err(failed(&db, "an empty transaction"))?,
-        }
-        out.push(self.base.files.filesystem());
-        Ok(out)
-    }
-}
-
 impl ClientDriver for Sqlite {
     fn client_session(&self, work: &Work, _job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
         let mut db = self.connector.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;
-        if let Some(pages) =
-            checkpoint::log_pages(work, self.page_size).filter(|_| !self.base.settings.is_given("wal_autocheckpoint"))
-        {
+        let pages = checkpoint::log_pages(work, self.base.facts.block_bytes.unwrap_or_default());
+        if let Some(pages) = pages.filter(|_| !self.base.settings.is_given("wal_autocheckpoint")) {
             set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
         }
         checkpoint::make_by_length(&mut db, checkpoint::others_write(work), &self.base.counters)?;
@@ -127,11 +103,7 @@ impl BlockCache for Sqlite {
     }
 
     fn checkpoint(&self) -> Result<(), TargetError> {
-        checkpoint::make(
-            &self.connector.connect(Commit::Wait)?,
-            &self.base.file,
-            &self.base.counters,
-            checkpoint::TIMEOUT,
-        )
+        let db = self.connector.connect(Commit::Wait)?;
+        checkpoint::make(&db, &self.base.file, &self.base.counters, checkpoint::TIMEOUT)
     }
 }

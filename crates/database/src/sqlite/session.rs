@@ -1,7 +1,8 @@
 //! A job's connection to SQLite.
 
 use std::cell::Cell;
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +12,6 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, ErrorCode};
 
 use super::data_counters::SessionCounts;
-use super::files::held_by_others;
 use super::loading::insert;
 use super::{failed, sql};
 use crate::embedded::counters::{JOB, LogCounters};
@@ -20,7 +20,6 @@ use crate::loading::Batch;
 use crate::role::{Canceller, ClientSession};
 use crate::work::Work;
 
-/// Description of how a job waits for the writer.
 pub(super) const WAIT_DESCRIPTION: &str =
     "a job that finds the writer busy retries after 50 µs, then at growing intervals of up to 1 ms, for at most 60 s";
 
@@ -50,6 +49,27 @@ pub(super) fn wait_for_writer(retries: i32) -> bool {
         }
     });
     retries < MOST.get()
+}
+
+/// The error of a session that may not write, because another process writes to the database or keeps a transaction open.
+pub(super) fn held_by_others(db: &Connection) -> TargetError {
+    let path = db.path().unwrap_or_default();
+    let who = holder(&[path.to_owned(), format!("{path}-shm")]).map_or(String::new(), |who| format!(" ({who})"));
+    TargetError::Refused(format!(
+        "another process{who} holds the lock of SQLite's writer in {path}: end its transaction, or that process"
+    ))
+}
+
+/// The process that has locked a part of one of these files for writing, as the kernel lists it (proc_locks(5)).
+fn holder(files: &[String]) -> Option<String> {
+    let inodes: Vec<String> = files.iter().filter_map(|f| Some(fs::metadata(f).ok()?.ino().to_string())).collect();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let [_, _, _, kind, pid, file, ..] = line.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+        let held = kind == "WRITE" && inodes.iter().any(|inode| file.rsplit(':').next() == Some(inode));
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|_| held)?;
+        (pid != std::process::id().to_string()).then(|| format!("{}, process {pid}", name.trim()))
+    })
 }
 
 /// Runs `work`, in which this thread waits for others no longer than [`CHECKPOINT_RETRIES`].
@@ -126,7 +146,6 @@ impl SqliteSession {
     }
 }
 
-/// Refusal of SQLite, with its code.
 pub(super) fn refusal(e: &rusqlite::Error) -> TargetError {
     let cause = match e.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => Cause::FullDisk,

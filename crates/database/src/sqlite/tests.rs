@@ -188,7 +188,6 @@ struct Both<'a> {
     db: Connection,
     work: &'a Work,
     looping: Looping<'a>,
-    /// Rows and keys compared.
     compared: usize,
 }
 

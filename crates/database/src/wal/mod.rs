@@ -11,7 +11,7 @@ mod wal_url;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
 
-use loadline_logwriter::device::Receiver;
+use loadline_logwriter::device::Standby;
 use loadline_logwriter::{LogConfig, LogWriter};
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Finding, Severity};
@@ -21,16 +21,15 @@ use crate::error::TargetError;
 use crate::facts::{Facts, Runs};
 use crate::folder::{self, OwnedFolder};
 use crate::kind::TargetKind;
+use crate::relay::Relay;
 use crate::render::Rendered;
 use crate::request::OpenRequest;
 use crate::role::{Administration, ClientDriver, ClientSession, Doctor, Level, Observation, Observer, Scope};
 use crate::target::{Abilities, Target};
 use crate::work::Work;
-use levels::Attached;
 use session::{WalObserver, WalSession, failed};
 use wal_url::{SCHEME, WalUrl};
 
-/// Name of the folder that is created under the user's folder.
 const FOLDER: &str = "loadline-wal";
 /// Prefix of temporary folders next to the results.
 const TEMP_PREFIX: &str = "loadline-wal-";
@@ -79,9 +78,9 @@ struct Wal {
     writer: Arc<LogWriter>,
     device: String,
     warnings: Vec<String>,
-    _standby: Option<Receiver>,
-    /// The standby of levels.
-    attached: Option<Arc<Attached>>,
+    standby: Option<Arc<Standby>>,
+    /// The link to the standby of levels.
+    relay: Option<Arc<Relay>>,
     interrupted: Arc<AtomicBool>,
     /// Removed after everything that writes there has ended.
     folders: Vec<OwnedFolder>,
@@ -112,15 +111,8 @@ impl Wal {
         if request.replicas > 0 {
             folders.push(OwnedFolder::temporary(address.dir.as_deref().unwrap_or(&request.scratch), TEMP_PREFIX)?);
         }
-        let (opened, attached) = match folders.as_slice() {
-            [first, second] if request.replicas > 0 => {
-                let (opened, attached) = Attached::open(&address, [first, second])?;
-                (opened, Some(Arc::new(attached)))
-            }
-            folders => (devices::open(&address, folders)?, None),
-        };
-        let devices::Opened { device, warnings, standby } = opened;
-        let description = attached.as_ref().map_or_else(|| device.describe(), |a| a.description.clone());
+        let opened = devices::open(&address, &folders, request.replicas > 0)?;
+        let devices::Opened { device, description, warnings, standby, relay } = opened;
         let (writer, _) = LogWriter::open(&config(&address), device)
             .map_err(|e| TargetError::Local(format!("the log in {} cannot be opened: {e}", log_folder(&folders))))?;
         Ok(Wal {
@@ -128,16 +120,11 @@ impl Wal {
             writer: Arc::new(writer),
             device: description,
             warnings,
-            _standby: standby,
-            attached,
+            standby,
+            relay,
             interrupted: Arc::clone(&request.interrupted),
             folders,
         })
-    }
-
-    fn attached(&self) -> Result<&Arc<Attached>, TargetError> {
-        let none = || TargetError::Unsupported("this target was not opened with replicas".into());
-        self.attached.as_ref().ok_or_else(none)
     }
 }
 
@@ -240,7 +227,7 @@ impl Target for Wal {
     }
 
     fn abilities(&self) -> Abilities<'_> {
-        Abilities { levels: self.attached.is_some().then_some(self as _), ..Abilities::default() }
+        Abilities { levels: self.relay.is_some().then_some(self as _), ..Abilities::default() }
     }
 }
 

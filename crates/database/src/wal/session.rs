@@ -12,7 +12,6 @@ use crate::pause::pause;
 use crate::role::{ClientSession, Observer};
 use crate::work::Work;
 
-/// Maximum number of arguments of a statement.
 const MAX_PARTS: usize = 16;
 
 /// A failure of the log: no further commit is durable until it is opened again.
@@ -31,7 +30,6 @@ pub(super) struct WalSession {
     /// Source of that content, and how many rows have got some.
     pool: Arc<Pool>,
     made: u64,
-    /// Integer arguments as bytes.
     numbers: [[u8; 8]; MAX_PARTS],
 }
 

@@ -19,7 +19,6 @@ pub(super) enum Device {
     /// With `O_DIRECT` and `O_DSYNC` if the filesystem supports it, else with fdatasync.
     Best,
     Files(FileSync, Option<Via>),
-    /// Mapped persistent memory.
     Pmem,
 }
 
@@ -47,7 +46,6 @@ pub(super) struct WalUrl {
     pub(super) device: Device,
     /// Folders of further copies. A commit is durable when all copies (or `quorum` of them) have it.
     pub(super) mirrors: Vec<PathBuf>,
-    /// Number of copies that make a commit durable.
     pub(super) quorum: Option<usize>,
     /// Folder of the second copy of a flash log: a commit is durable when the first of both copies has it.
     pub(super) flash: Option<PathBuf>,
@@ -133,7 +131,6 @@ impl WalUrl {
         self.mirrors.iter().chain(&self.flash).chain(&self.standby).map(PathBuf::as_path)
     }
 
-    /// Folders that the user named.
     pub(super) fn folders(&self) -> Vec<PathBuf> {
         self.dir.iter().map(PathBuf::as_path).chain(self.copies()).map(Path::to_owned).collect()
     }

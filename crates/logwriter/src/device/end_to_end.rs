@@ -113,17 +113,16 @@ fn a_log_with_a_standby_keeps_what_was_acknowledged_after_each_fault() {
         for what in ["local EIO", "standby EIO", "standby killed", "standby slow"] {
             let label = format!("{rule:?}, {what}");
             let (disks, acked) = (disks(2), Acked::default());
-            let receiver = Receiver::start(disks[1].device(), None).unwrap();
-            let timeout = Duration::from_secs(10);
-            let (set, _) = open_standby(member(&disks[0]), receiver.address(), rule, timeout).unwrap();
-            let mut receiver = Some(receiver);
+            let (local, ends, timeout) = (member(&disks[0]), over_tcp().unwrap(), Duration::from_secs(10));
+            let (set, standby) = open_standby(local, disks[1].device(), ends, rule, timeout).unwrap();
+            let mut standby = Some(standby);
             acked.run(set, || match what {
                 "local EIO" => disks[0].fail_syncs_after(0),
                 "standby EIO" => disks[1].fail_writes_after(0),
-                "standby killed" => receiver = None,
+                "standby killed" => standby = None,
                 _ => disks[1].slow_down(Duration::from_millis(3)),
             });
-            drop(receiver);
+            drop(standby);
             let least = if rule == Rule::Both { 2 } else { 1 };
             acked.check_copies(&disks, least, &label);
             if what == "standby slow" || (what == "local EIO" && rule != Rule::Both) {

@@ -9,14 +9,11 @@
 mod lane;
 #[cfg(test)]
 mod tests;
-mod watch;
 
 use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
-pub(crate) use lane::{Blocks, Board, Lane, Op, Pool, State, close};
-
-pub use watch::{MemberState, Watch};
+pub(crate) use lane::{Board, Lane, LaneState, Op, Pool, State, close};
 
 use super::shared_disk::{self, Storage};
 use super::{DeviceError, DeviceTimes, FileMaker, LogDevice};
@@ -118,7 +115,8 @@ pub struct Replicas {
     what: &'static str,
     rule: Rule,
     backlog_bytes: usize,
-    board: Arc<Board>,
+    /// Progress of the members, for any thread.
+    pub(super) board: Arc<Board>,
     lanes: Vec<Lane>,
     described: Vec<String>,
     block_bytes: usize,
@@ -169,26 +167,13 @@ impl Replicas {
         })
     }
 
-    /// A handle to watch the set while its log is written.
-    pub fn watch(&self) -> Watch {
-        Watch(Arc::clone(&self.board))
-    }
-
-    /// A copy of `blocks` that all lanes share, because they finish at different times.
-    fn copy(&mut self, blocks: &[u8]) -> Result<Blocks, DeviceError> {
-        self.pool.blocks(blocks.len(), |to| {
-            to.copy_from_slice(blocks);
-            Ok(())
-        })
-    }
-
     /// Queues `op` for all lanes, after waiting until no member is too far behind for `bytes` more.
     fn enqueue(&mut self, op: &Op, bytes: usize) -> Result<(), DeviceError> {
         let board = Arc::clone(&self.board);
         let state = self.adopt_rule(board.lock(), &board)?;
         let mut state = self.without_failed(state, &board)?;
         let full = |state: &State| {
-            let behind = |lane: &lane::LaneState| lane.failed.is_none() && lane.behind > 0;
+            let behind = |lane: &LaneState| lane.failed.is_none() && lane.behind > 0;
             state.lanes.iter().any(|lane| behind(lane) && lane.behind + bytes > self.backlog_bytes)
         };
         while bytes > 0 && full(&state) {
@@ -215,7 +200,7 @@ impl Replicas {
     /// Whether the working members meet the rule for `ticket`.
     fn covered(&self, state: &State, ticket: u64) -> bool {
         let mut live = state.lanes.iter().filter(|lane| lane.failed.is_none());
-        let has = |lane: &lane::LaneState| lane.done >= ticket;
+        let has = |lane: &LaneState| lane.done >= ticket;
         match (self.rule, self.rule.member()) {
             (Rule::Quorum(n), _) => live.filter(|lane| has(lane)).count() >= n,
             // If that one has failed, the set does not go on.
@@ -232,7 +217,7 @@ impl Replicas {
             return Ok(());
         }
         let last = state.lanes.iter().rfind(|lane| lane.failed.is_some());
-        let cause = |lane: &lane::LaneState| format!("{}: {}", lane.name, lane.failed.as_deref().unwrap_or_default());
+        let cause = |lane: &LaneState| format!("{}: {}", lane.name, lane.failed.as_deref().unwrap_or_default());
         Err(DeviceError::TooFew {
             what: self.what.to_owned(),
             left: live.len(),
@@ -318,8 +303,8 @@ impl LogDevice for Replicas {
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        let blocks = self.copy(blocks)?;
-        let bytes = blocks.length;
+        let bytes = blocks.len();
+        let blocks = self.pool.blocks(bytes, |to| to.copy_from_slice(blocks))?;
         self.enqueue(&Op::Write { offset, blocks }, bytes)
     }
 
@@ -337,8 +322,8 @@ impl LogDevice for Replicas {
         now: &dyn Fn() -> u64,
     ) -> Result<DeviceTimes, DeviceError> {
         let begun = now();
-        let blocks = self.copy(blocks)?;
-        let bytes = blocks.length;
+        let bytes = blocks.len();
+        let blocks = self.pool.blocks(bytes, |to| to.copy_from_slice(blocks))?;
         self.ticket += 1;
         let ticket = self.ticket;
         self.enqueue(&Op::WriteSync { offset, blocks, ticket }, bytes)?;

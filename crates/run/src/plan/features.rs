@@ -138,7 +138,7 @@ fn node_counts(given: Option<&[u32]>) -> Result<Vec<u32>, PlanError> {
 }
 
 fn native_report(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<bool>, PlanError> {
-    if spec.oracle_awr == Some(true) && kind.native_report().is_none_or(|r| r.flag != AWR_FLAG) {
+    if spec.oracle_awr == Some(true) && kind.native_report.as_ref().is_none_or(|r| r.flag != AWR_FLAG) {
         return value(format!("{AWR_FLAG} is for Oracle: {} is {} and has no AWR", redact(url), kind.product));
     }
     Ok(spec.oracle_awr)

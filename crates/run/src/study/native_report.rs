@@ -17,9 +17,9 @@ pub(super) fn report(
     mark: Mark,
 ) -> Result<Option<NativeFile>, String> {
     let Some((mark, reports)) = mark?.zip(reports) else { return Ok(None) };
-    let of = kind.native_report().ok_or_else(|| format!("{} has no such report", kind.product))?;
+    let of = kind.native_report.as_ref().ok_or_else(|| format!("{} has no such report", kind.product))?;
     let text = reports.native_report(mark).map_err(|e| e.to_string())?;
-    Ok(Some(NativeFile { folder: of.folder.to_owned(), extension: of.extension.to_owned(), text }))
+    Ok(Some(NativeFile { folder: of.folder.clone(), extension: of.extension.clone(), text }))
 }
 
 #[cfg(test)]

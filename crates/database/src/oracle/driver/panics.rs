@@ -34,10 +34,7 @@ fn text(panic: &PanicHookInfo<'_>) -> String {
     panic.location().map_or(line.to_owned(), |at| format!("{line}, {}:{}", file(at), at.line()))
 }
 
-/// Runs `call`.
-///
-/// # Errors
-/// The text and the place of its panic.
+/// Runs `call`; the error is the text and the place of its panic.
 pub(super) fn catch<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(install);

@@ -54,12 +54,8 @@ impl Blocks {
 pub(crate) struct Pool(Vec<Arc<AlignedBuf>>);
 
 impl Pool {
-    /// `length` bytes, written by `fill`.
-    pub(crate) fn blocks<E: From<loadline_storage::DeviceError>>(
-        &mut self,
-        length: usize,
-        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
-    ) -> Result<Blocks, E> {
+    /// `length` bytes, written by `fill`. All lanes share them, because they finish at different times.
+    pub(crate) fn blocks(&mut self, length: usize, fill: impl FnOnce(&mut [u8])) -> Result<Blocks, DeviceError> {
         let free = |memory: &mut Arc<AlignedBuf>| memory.len() >= length && Arc::get_mut(memory).is_some();
         let mut memory = match self.0.iter_mut().position(free) {
             Some(free) => self.0.swap_remove(free),
@@ -69,12 +65,11 @@ impl Pool {
                 Arc::new(AlignedBuf::new(length.next_power_of_two().max(1 << 16))?)
             }
         };
-        let filled = match Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..length)) {
-            Some(to) => fill(to),
-            None => Ok(()),
-        };
+        if let Some(to) = Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..length)) {
+            fill(to);
+        }
         self.0.push(Arc::clone(&memory));
-        filled.map(|()| Blocks { memory, length })
+        Ok(Blocks { memory, length })
     }
 }
 

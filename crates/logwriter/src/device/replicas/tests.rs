@@ -45,8 +45,8 @@ fn a_mirror_writes_the_same_to_all_over_many_files() {
     let disks = disks(3);
     let mut log = mirror(&disks, Rule::All);
     log.commits(100);
-    let watch = log.device.watch();
-    assert_eq!(watch.members().iter().map(|m| m.bytes).collect::<Vec<_>>(), [100 * BLOCK as u64; 3]);
+    let bytes: Vec<u64> = log.device.board.lock().lanes.iter().map(|lane| lane.bytes).collect();
+    assert_eq!(bytes, [100 * BLOCK as u64; 3]);
     assert_eq!(recover(&log.device).unwrap().len(), 100);
     assert!(log.device.describe().starts_with("mirror, durable when all have it: "), "{}", log.device.describe());
     drop(log);
@@ -63,9 +63,9 @@ fn a_mirror_lost_in_mid_run_stops_the_log_and_nothing_acknowledged_is_missing() 
         fault(&disks[1], 0);
         refused(log.commit(), &["mirror: 1 of 2 members left, 2 needed", "member-1", "Repair the one that failed"]);
         refused(log.commit(), &["1 of 2"]);
-        let members = log.device.watch().members();
-        assert!(members[1].dropped.as_ref().is_some_and(|why| why.contains("the disk in memory")), "{members:?}");
-        assert_eq!(members[0].dropped, None);
+        let failed = |member: usize| log.device.board.lock().lanes[member].failed.clone();
+        assert!(failed(1).is_some_and(|why| why.contains("the disk in memory")));
+        assert_eq!(failed(0), None);
         assert!(disks[0].kept() >= 20);
     }
 }
@@ -76,8 +76,8 @@ fn a_quorum_does_not_wait_for_a_slow_mirror_and_it_catches_up() {
     disks[2].hold();
     let mut log = mirror(&disks, Rule::Quorum(2));
     log.commits(60);
-    let members = log.device.watch().members();
-    assert!(members[2].behind_bytes > 0 && members[2].dropped.is_none(), "{members:?}");
+    let slow = |of: fn(&LaneState) -> bool| of(&log.device.board.lock().lanes[2]);
+    assert!(slow(|lane| lane.behind > 0 && lane.failed.is_none()));
     assert_eq!(disks.iter().map(Disk::kept).collect::<Vec<_>>(), [60, 60, 0], "two must have all");
     disks[2].let_go();
     drop(log);
@@ -93,7 +93,7 @@ fn what_waits_for_a_slow_member_is_bounded() {
     log.device.backlog_bytes = 4 * BLOCK;
     for _ in 0..40 {
         log.commit().unwrap();
-        assert!(log.device.watch().members()[0].behind_bytes <= 4 * BLOCK as u64);
+        assert!(log.device.board.lock().lanes[0].behind <= 4 * BLOCK);
     }
 }
 
@@ -105,11 +105,11 @@ fn a_quorum_goes_on_without_one_and_stops_without_two() {
     disks[1].fail_syncs_after(0);
     log.commits(10);
     // The writer sees the failure at the next commit at the latest.
-    while log.device.watch().dropped() == 0 {
+    while log.device.board.works(1) {
         log.commit().unwrap();
     }
     let acknowledged = log.next;
-    while log.device.watch().members().iter().any(|member| member.behind_bytes > 0) {
+    while log.device.board.lock().lanes.iter().any(|lane| lane.behind > 0) {
         std::thread::yield_now();
     }
     disks[0].fail_syncs_after(0);
@@ -124,10 +124,10 @@ fn when_the_faster_half_dies_the_slower_one_has_all_before_the_log_goes_on() {
     let mut log = mirror(&disks, Rule::Quorum(1));
     log.commits(20);
     disks[1].fail_writes_after(0);
-    let watch = log.device.watch();
+    let board = Arc::clone(&log.device.board);
     std::thread::scope(|scope| {
         let commit = scope.spawn(|| log.commit().unwrap());
-        while watch.dropped() == 0 {
+        while board.works(1) {
             std::thread::yield_now();
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -160,8 +160,8 @@ fn a_member_whose_files_cannot_be_made_drops_out() {
         maker.make(0, None).unwrap();
         let result = set.open_file(0).and_then(|()| set.sync());
         assert_eq!(result.is_ok(), rule != Rule::All, "{result:?}");
-        assert_eq!(set.watch().dropped(), 1);
-        assert!(set.watch().members()[1].dropped.as_ref().unwrap().contains("No space left"));
+        let state = set.board.lock();
+        assert!(state.live() == [0] && state.lanes[1].failed.as_ref().unwrap().contains("No space left"));
     }
 }
 

@@ -1,16 +1,15 @@
 //! The wire format between a log and its standby, which are of one process.
 //!
 //! ```text
-//! 0      4     5      6       10      18      26   30
-//! magic  kind  flags  length  number  offset  crc  body of that length
+//! 0     1      2       6   14   18
+//! kind  flags  length  at  crc  body of that length
 //! ```
 //!
 //! Little-endian. The checksum (CRC-32) covers the header before it and the body.
 
 use std::io::{self, Read, Write};
 
-const MAGIC: u32 = 0x4253_4c4c;
-const HEADER: usize = 30;
+const HEADER: usize = 18;
 /// The longest body, bytes.
 const MAX_BODY: usize = 64 << 20;
 
@@ -21,30 +20,21 @@ pub(super) const ON_RECEIPT: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
-    /// Starts a connection.
-    Hello = 1,
-    /// Makes log file `number` the current one.
-    Open,
-    /// Blocks for `offset`. Has no answer.
+    Open = 1,
+    /// Has no answer.
     Write,
     /// Make everything before it durable.
     Sync,
     WriteSync,
-    /// List the log files.
-    Files,
-    /// Prepare file `number`; the body is the file to recycle, if any.
-    Make,
-    /// Answer: success.
     Done = 100,
-    /// Answer: failure; the body is the reason.
+    /// The body is the reason.
     Failed,
 }
 
 impl Kind {
     fn from_code(code: u8) -> Option<Kind> {
-        use Kind::{Done, Failed, Files, Hello, Make, Open, Sync, Write, WriteSync};
-        let all = [Hello, Open, Write, Sync, WriteSync, Files, Make, Done, Failed];
-        all.into_iter().find(|kind| *kind as u8 == code)
+        use Kind::{Done, Failed, Open, Sync, Write, WriteSync};
+        [Open, Write, Sync, WriteSync, Done, Failed].into_iter().find(|kind| *kind as u8 == code)
     }
 }
 
@@ -54,29 +44,27 @@ pub(super) struct Head {
     pub(super) kind: Kind,
     pub(super) flags: u8,
     pub(super) length: usize,
-    pub(super) number: u64,
-    pub(super) offset: u64,
+    /// Number of the file to open, or offset of the blocks in it.
+    pub(super) at: u64,
     pub(super) sum: u32,
 }
 
 impl Head {
     pub(super) fn new(kind: Kind) -> Head {
-        Head { kind, flags: 0, length: 0, number: 0, offset: 0, sum: 0 }
+        Head { kind, flags: 0, length: 0, at: 0, sum: 0 }
     }
 
     fn encode(&self, body: &[u8]) -> [u8; HEADER] {
         let mut out = [0; HEADER];
-        out[..4].copy_from_slice(&MAGIC.to_le_bytes());
-        out[4] = self.kind as u8;
-        out[5] = self.flags;
+        out[0] = self.kind as u8;
+        out[1] = self.flags;
         // At most `MAX_BODY`: `send` checks it.
-        out[6..10].copy_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
-        out[10..18].copy_from_slice(&self.number.to_le_bytes());
-        out[18..26].copy_from_slice(&self.offset.to_le_bytes());
+        out[2..6].copy_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
+        out[6..14].copy_from_slice(&self.at.to_le_bytes());
         let mut sum = crc32fast::Hasher::new();
-        sum.update(&out[..26]);
+        sum.update(&out[..14]);
         sum.update(body);
-        out[26..].copy_from_slice(&sum.finalize().to_le_bytes());
+        out[14..].copy_from_slice(&sum.finalize().to_le_bytes());
         out
     }
 
@@ -85,21 +73,18 @@ impl Head {
         let mut bytes = [0; HEADER];
         from.read_exact(&mut bytes)?;
         let u32_at = |at: usize| bytes[at..].first_chunk().map_or(0, |four| u32::from_le_bytes(*four));
-        let u64_at = |at: usize| bytes[at..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
+        let at = bytes[6..].first_chunk().map_or(0, |eight| u64::from_le_bytes(*eight));
         let bad = |why: String| Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        if u32_at(0) != MAGIC {
-            return bad("this is not the protocol of loadline's log standby".to_owned());
-        }
-        let Some(kind) = Kind::from_code(bytes[4]) else { return bad(format!("unknown frame kind {}", bytes[4])) };
-        let length = u32_at(6) as usize;
+        let Some(kind) = Kind::from_code(bytes[0]) else { return bad(format!("unknown frame kind {}", bytes[0])) };
+        let length = u32_at(2) as usize;
         if length > MAX_BODY {
             return bad(format!("a frame of {length} bytes; the limit is {MAX_BODY}"));
         }
-        Ok(Head { kind, flags: bytes[5], length, number: u64_at(10), offset: u64_at(18), sum: u32_at(26) })
+        Ok(Head { kind, flags: bytes[1], length, at, sum: u32_at(14) })
     }
 
     pub(super) fn check(&self, body: &[u8]) -> io::Result<()> {
-        if self.encode(body)[26..] == self.sum.to_le_bytes() {
+        if self.encode(body)[14..] == self.sum.to_le_bytes() {
             return Ok(());
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, "a frame was damaged in transit: its checksum is wrong"))
@@ -132,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_frame_reads_back_and_any_changed_bit_is_detected() {
-        let head = Head { number: 7, offset: 4096, flags: ON_RECEIPT, ..Head::new(Kind::WriteSync) };
+        let head = Head { at: 4096, flags: ON_RECEIPT, ..Head::new(Kind::WriteSync) };
         let mut wire = Vec::new();
         head.send(b"blocks", &mut Vec::new(), &mut wire).unwrap();
         let read = |wire: &[u8]| {
@@ -141,7 +126,7 @@ mod tests {
             Ok::<_, io::Error>((head, head.body(&mut from)?))
         };
         let (found, body) = read(&wire).unwrap();
-        assert_eq!((found.kind, found.number, found.offset, found.flags), (Kind::WriteSync, 7, 4096, ON_RECEIPT));
+        assert_eq!((found.kind, found.at, found.flags), (Kind::WriteSync, 4096, ON_RECEIPT));
         assert_eq!(body, b"blocks");
         for at in 0..wire.len() {
             let mut bad = wire.clone();
@@ -150,7 +135,7 @@ mod tests {
             assert!(read(&wire[..at]).is_err(), "cut at {at}");
         }
         let mut long = wire.clone();
-        long[6..10].copy_from_slice(&u32::MAX.to_le_bytes());
+        long[2..6].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(read(&long).unwrap_err().to_string().contains("the limit is"));
     }
 }

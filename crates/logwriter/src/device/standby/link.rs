@@ -1,4 +1,4 @@
-//! The log's side of a standby: a log device that works over a connection.
+//! The log's side of a standby: a log device whose writes go through a stream.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -6,49 +6,65 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::frame::{Head, Kind, ON_RECEIPT};
-use super::stream::connect;
 use crate::device::{DeviceError, DeviceTimes, FileMaker, LogDevice, Rule};
 
-struct Connection {
+pub(super) struct Link {
     stream: UnixStream,
-    address: String,
     memory: Vec<u8>,
     /// Set after an error: a later answer could belong to an earlier request.
     broken: Option<String>,
+    rule: Arc<Mutex<Rule>>,
+    /// The standby's own device, whose files are known without the stream.
+    device: Arc<Mutex<Box<dyn LogDevice>>>,
 }
 
-impl Connection {
-    fn open(address: &str, timeout: Duration) -> Result<(Self, Vec<u8>), DeviceError> {
-        let stream = connect(address, timeout).map_err(|source| unreachable(address, source))?;
-        let mut connection = Connection { stream, address: address.to_owned(), memory: Vec::new(), broken: None };
-        let greeting = connection.ask(Head::new(Kind::Hello), &[])?;
-        Ok((connection, greeting))
+fn unreachable(source: io::Error) -> DeviceError {
+    DeviceError::Io {
+        action: "reach",
+        what: "the standby".to_owned(),
+        source,
+        advice: "Check the place of its log, and the link if there is one".to_owned(),
+    }
+}
+
+impl Link {
+    /// The link to the receiver behind `stream`, which writes to `device` and has `timeout` for each answer. While the rule is
+    /// [`Rule::Received`], a sync is answered when the standby has the blocks in memory.
+    pub(super) fn open(
+        stream: UnixStream,
+        timeout: Duration,
+        rule: &Arc<Mutex<Rule>>,
+        device: &Arc<Mutex<Box<dyn LogDevice>>>,
+    ) -> Result<Link, DeviceError> {
+        let limited = stream.set_read_timeout(Some(timeout)).and_then(|()| stream.set_write_timeout(Some(timeout)));
+        limited.map_err(unreachable)?;
+        Ok(Link { stream, memory: Vec::new(), broken: None, rule: Arc::clone(rule), device: Arc::clone(device) })
     }
 
     fn send(&mut self, head: Head, body: &[u8]) -> Result<(), DeviceError> {
         if let Some(why) = &self.broken {
-            return Err(unreachable(&self.address, io::Error::new(io::ErrorKind::NotConnected, why.clone())));
+            return Err(unreachable(io::Error::new(io::ErrorKind::NotConnected, why.clone())));
         }
         head.send(body, &mut self.memory, &mut self.stream).map_err(|e| self.lost(e))
     }
 
-    fn ask(&mut self, head: Head, body: &[u8]) -> Result<Vec<u8>, DeviceError> {
+    fn ask(&mut self, head: Head, body: &[u8]) -> Result<(), DeviceError> {
         self.send(head, body)?;
-        let answer = Head::receive(&mut self.stream).and_then(|head| Ok((head, head.body(&mut self.stream)?)));
+        let answer = Head::receive(&mut self.stream).and_then(|head| Ok((head.kind, head.body(&mut self.stream)?)));
         match answer {
-            Ok((head, body)) if head.kind == Kind::Done => Ok(body),
-            Ok((head, body)) if head.kind == Kind::Failed => {
-                let why = String::from_utf8_lossy(&body).into_owned();
+            Ok((Kind::Done, _)) => Ok(()),
+            Ok((Kind::Failed, why)) => {
+                let why = String::from_utf8_lossy(&why).into_owned();
                 self.broken = Some(why.clone());
                 Err(DeviceError::Unsupported {
-                    what: format!("the standby at {}", self.address),
+                    what: "the standby".to_owned(),
                     wish: "do what it was asked".to_owned(),
                     why,
                     advice: "Check the standby".to_owned(),
                 })
             }
-            Ok((head, _)) => {
-                let why = format!("it answered with a frame of kind {:?}", head.kind);
+            Ok((kind, _)) => {
+                let why = format!("it answered with a frame of kind {kind:?}");
                 Err(self.lost(io::Error::new(io::ErrorKind::InvalidData, why)))
             }
             Err(e) => Err(self.lost(e)),
@@ -57,7 +73,7 @@ impl Connection {
 
     fn lost(&mut self, source: io::Error) -> DeviceError {
         self.broken = Some(source.to_string());
-        let source = match source.kind() {
+        unreachable(match source.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time")
             }
@@ -65,82 +81,42 @@ impl Connection {
                 io::Error::new(io::ErrorKind::ConnectionAborted, "it closed the connection")
             }
             _ => source,
-        };
-        unreachable(&self.address, source)
-    }
-}
-
-fn unreachable(address: &str, source: io::Error) -> DeviceError {
-    DeviceError::Io {
-        action: "reach",
-        what: format!("the standby at {address}"),
-        source,
-        advice: "Check that it is running and that the network allows the connection".to_owned(),
-    }
-}
-
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    // If a panic left a frame incomplete, the checksum shows it.
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The standby's log as a log device.
-pub(super) struct Link {
-    connection: Mutex<Connection>,
-    timeout: Duration,
-    rule: Arc<Mutex<Rule>>,
-    block_bytes: usize,
-    file_bytes: u64,
-    described: String,
-}
-
-impl Link {
-    /// Connects to the standby at `address`. While the rule is [`Rule::Received`], a sync is answered when the standby has the
-    /// blocks in memory.
-    pub(super) fn connect(address: &str, timeout: Duration, rule: &Arc<Mutex<Rule>>) -> Result<Link, DeviceError> {
-        let (connection, greeting) = Connection::open(address, timeout)?;
-        let wrong = || unreachable(address, io::Error::new(io::ErrorKind::InvalidData, "its greeting is too short"));
-        let (block, rest) = greeting.split_first_chunk().ok_or_else(wrong)?;
-        let (file, text) = rest.split_first_chunk().ok_or_else(wrong)?;
-        Ok(Link {
-            connection: Mutex::new(connection),
-            timeout,
-            rule: Arc::clone(rule),
-            block_bytes: u32::from_le_bytes(*block) as usize,
-            file_bytes: u64::from_le_bytes(*file),
-            described: format!("standby at {address}: {}", String::from_utf8_lossy(text)),
         })
     }
 
     fn flags(&self) -> u8 {
-        if *lock(&self.rule) == Rule::Received { ON_RECEIPT } else { 0 }
+        let rule = *self.rule.lock().unwrap_or_else(PoisonError::into_inner);
+        if rule == Rule::Received { ON_RECEIPT } else { 0 }
+    }
+
+    fn device(&self) -> MutexGuard<'_, Box<dyn LogDevice>> {
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl LogDevice for Link {
     fn block_bytes(&self) -> usize {
-        self.block_bytes
+        self.device().block_bytes()
     }
 
     fn file_bytes(&self) -> u64 {
-        self.file_bytes
+        self.device().file_bytes()
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        let address = lock(&self.connection).address.clone();
-        Box::new(RemoteMaker { address, timeout: self.timeout, connection: None })
+        self.device().file_maker()
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
-        lock(&self.connection).ask(Head { number: file, ..Head::new(Kind::Open) }, &[]).map(|_| ())
+        self.ask(Head { at: file, ..Head::new(Kind::Open) }, &[])
     }
 
     fn write(&mut self, offset: u64, blocks: &[u8]) -> Result<(), DeviceError> {
-        lock(&self.connection).send(Head { offset, ..Head::new(Kind::Write) }, blocks)
+        self.send(Head { at: offset, ..Head::new(Kind::Write) }, blocks)
     }
 
     fn sync(&mut self) -> Result<(), DeviceError> {
-        lock(&self.connection).ask(Head { flags: self.flags(), ..Head::new(Kind::Sync) }, &[]).map(drop)
+        self.ask(Head { flags: self.flags(), ..Head::new(Kind::Sync) }, &[])
     }
 
     fn write_and_sync(
@@ -150,49 +126,19 @@ impl LogDevice for Link {
         now: &dyn Fn() -> u64,
     ) -> Result<DeviceTimes, DeviceError> {
         let begun = now();
-        lock(&self.connection).ask(Head { offset, flags: self.flags(), ..Head::new(Kind::WriteSync) }, blocks)?;
+        self.ask(Head { at: offset, flags: self.flags(), ..Head::new(Kind::WriteSync) }, blocks)?;
         Ok(DeviceTimes { write_ns: 0, sync_ns: now().saturating_sub(begun) })
     }
 
     fn files(&self) -> Result<Vec<u64>, DeviceError> {
-        let body = lock(&self.connection).ask(Head::new(Kind::Files), &[])?;
-        Ok(body.as_chunks().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect())
+        self.device().files()
     }
 
-    fn read(&self, _: u64, _: u64, _: &mut [u8]) -> Result<usize, DeviceError> {
-        Err(DeviceError::Unsupported {
-            what: self.described.clone(),
-            wish: "be read from here".to_owned(),
-            why: "it only receives".to_owned(),
-            advice: "Read its log files where they are".to_owned(),
-        })
+    fn read(&self, file: u64, offset: u64, into: &mut [u8]) -> Result<usize, DeviceError> {
+        self.device().read(file, offset, into)
     }
 
     fn describe(&self) -> String {
-        self.described.clone()
-    }
-}
-
-/// Has the standby prepare files, over a second connection: writing a whole file takes long, and the log must not
-/// wait for it.
-struct RemoteMaker {
-    address: String,
-    timeout: Duration,
-    connection: Option<Connection>,
-}
-
-impl FileMaker for RemoteMaker {
-    fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            None => {
-                // Preparing a file takes longer than a commit may.
-                let patience = self.timeout.max(Duration::from_secs(60));
-                let (connection, _) = Connection::open(&self.address, patience)?;
-                self.connection.insert(connection)
-            }
-        };
-        let body = recycle.map(u64::to_le_bytes);
-        connection.ask(Head { number: file, ..Head::new(Kind::Make) }, body.as_ref().map_or(&[], |b| b)).map(|_| ())
+        format!("standby: {}", self.device().describe())
     }
 }
