@@ -53,13 +53,14 @@ pub(crate) fn data_written(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>, f
         if device.is_some() {
             return Ok(detail);
         }
-        let synced = request.target.facts().synced_writes.zip(w.both(counter::BLOCK_WRITES, counter::SYNCED_WRITES));
-        let bound = lent_at_most(facts, writes.database * w.seconds, w.seconds, synced)?;
+        let pages = w.grown(counter::BLOCK_WRITES).zip(w.grown(counter::SYNCED_WRITES));
+        let synced = request.target.facts().synced_writes.zip(pages);
+        let (share, bound) = lent_at_most(facts, writes.database * w.seconds, w.seconds, synced)?;
         // The larger one, if blocks were also read.
-        let share = out.figure(column::CACHED_PCT_MAX).map_or(bound.0, |pct| bound.0.max(pct / 100.0));
-        out.set(column::CACHED_PCT_MAX, share * 100.0);
-        out.notes.push(Note::CachedAtMost { bound: bound.1.clone() });
-        Ok(format!("{detail}; {}", bound.1))
+        let of_reads = out.figure(column::CACHED_PCT_MAX).unwrap_or(0.0);
+        out.set(column::CACHED_PCT_MAX, of_reads.max(share * 100.0));
+        out.notes.push(Note::CachedAtMost { bound: bound.clone() });
+        Ok(format!("{detail}; {bound}"))
     });
     add_check(out, facts, CheckId::DataWritten, verdict);
 }

@@ -40,14 +40,10 @@ fn is_warm(load: &Load) -> bool {
 }
 
 /// Throughput must have been steady before the window, if that was asked.
-pub(crate) fn warm_up(warmup: &WarmedUp) -> Option<Verdict> {
-    warmup.steady.map(|is_steady| check_warm_up(is_steady, warmup.taken_s, &warmup.load))
-}
-
-fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Verdict {
+pub(crate) fn warm_up(WarmedUp { taken_s, steady: is_steady, load }: &WarmedUp) -> Option<Verdict> {
     let looked = format!("{LOOKS} looks at its last half, {} s apart", LOOK_EVERY as f64 * STEP_S);
-    if is_steady {
-        return passed(format!("throughput was steady after {taken_s:.1} s of warm-up: {looked}, saw no trend"));
+    if (*is_steady)? {
+        return Some(passed(format!("throughput was steady after {taken_s:.1} s of warm-up: {looked}, saw no trend")));
     }
     let (what, values) = series(load);
     let seen = match steady::look(values, least(load)) {
@@ -55,7 +51,8 @@ fn check_warm_up(is_steady: bool, taken_s: f64, load: &Load) -> Verdict {
         Look::TooShort(s) if s.is_finite() => format!("at this rate that takes {s:.0} s or more (--max-warmup)"),
         Look::TooShort(_) => "no transaction completed in its last half".to_owned(),
     };
-    noted(format!("not shown to be steady after {taken_s:.1} s of warm-up: {seen}; {looked}, must see no trend"))
+    let said = format!("not shown to be steady after {taken_s:.1} s of warm-up: {seen}; {looked}, must see no trend");
+    Some(noted(said))
 }
 
 /// Throughput must stay on one level in the window.
@@ -166,7 +163,7 @@ mod tests {
         ];
         for (load, says) in cases {
             assert_eq!(is_warm(&load), says.is_none(), "{load:?}");
-            let check = check_warm_up(says.is_none(), 30.0, &load);
+            let check = warm_up(&WarmedUp { taken_s: 30.0, steady: Some(says.is_none()), load }).unwrap();
             let outcome = if says.is_none() { Outcome::Passed } else { Outcome::Noted };
             assert!(check.outcome == outcome && check.detail.contains(says.unwrap_or_default()), "{says:?}: {check:?}");
         }

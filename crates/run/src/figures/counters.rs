@@ -129,10 +129,6 @@ impl<'a> Counters<'a> {
         self.grown(name).map(|d| d / self.seconds)
     }
 
-    pub(crate) fn both(&self, a: &str, b: &str) -> Option<(f64, f64)> {
-        self.grown(a).zip(self.grown(b))
-    }
-
     /// Reads of data files, at most: blocks of a database that does not count its reads.
     pub(crate) fn most_reads(&self) -> Option<f64> {
         self.grown(counter::READ_CALLS).or_else(|| self.grown(counter::BLOCK_READS))

@@ -48,7 +48,7 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
             out.set_absent(column::COMMITS_PER_REDO_SYNC, "its transactions only read: their commits need no sync");
         }
     }
-    match c.both(counter::FLASH_WRITES, counter::WRITES) {
+    match c.grown(counter::FLASH_WRITES).zip(c.grown(counter::WRITES)) {
         Some((flash, all)) if all > 0.0 && flash <= all => out.set(FLASH, flash / all * 100.0),
         Some((flash, all)) => {
             let why = format!("of {all:.0} physical writes in the window {flash:.0} went to the flash cache");
