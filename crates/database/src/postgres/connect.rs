@@ -325,7 +325,7 @@ impl Endpoint {
                 (b'E', _) => return Err(self.refused(&ServerError::parse(&body), note.as_deref())),
                 // Negotiation of protocol options, of which loadline sends none; the end of authentication.
                 (b'v', _) | (b'R', 0) => continue,
-                (b'K', pid) => {
+                (b'K', pid) if rest.len() >= 4 => {
                     (c.pid, c.secret) = (pid, i32::from_be_bytes(four));
                     continue;
                 }
@@ -334,7 +334,7 @@ impl Endpoint {
                     let password = self.password(&mut note)?;
                     c.put(|out| frontend::password_message(password.expose().as_bytes(), out))?;
                 }
-                (b'R', 5) => {
+                (b'R', 5) if rest.len() >= 4 => {
                     let password = self.password(&mut note)?;
                     let hash = md5_hash(self.config.user.as_bytes(), password.expose().as_bytes(), four);
                     c.put(|out| frontend::password_message(hash.as_bytes(), out))?;
