@@ -189,10 +189,10 @@ pub struct Second {
 }
 
 impl Recent {
-    /// Whether the newest reading has no counters of the source, of a sampler that reads none without them.
+    /// Whether any reading has no counters of the source, of a sampler that reads none without them.
     pub fn has_failed(&self) -> bool {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.read.points.last().is_some_and(|point| point.snapshot.is_none())
+        shared.read.points.iter().any(|point| point.snapshot.is_none())
     }
 
     /// The newest second. Holds up the sampler's thread for some microseconds and asks nobody.

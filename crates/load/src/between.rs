@@ -183,6 +183,11 @@ mod tests {
             // Standard errors: mean / √n, and mean² · √(8 / n) because the fourth central moment is 9 · mean⁴.
             assert!((mean / mean_s - 1.0).abs() < 4.0 / f64::from(n).sqrt(), "{mean}");
             assert!((variance / mean_s.powi(2) - 1.0).abs() < 4.0 * (8.0 / f64::from(n)).sqrt(), "{variance}");
+            for (quantile, at) in [(0.5, 2.0_f64.ln()), (0.99, 100.0_f64.ln())] {
+                let below = all.iter().filter(|t| **t < at * mean_s).count() as f64 / f64::from(n);
+                let error = (quantile * (1.0 - quantile) / f64::from(n)).sqrt();
+                assert!((below - quantile).abs() < 4.0 * error, "{quantile}: {below}");
+            }
             assert_eq!(all, draws(seed, job), "the same seed and job draw the same");
         }
         let [a, b, c] = [draws(42, 0), draws(42, 1), draws(43, 0)];

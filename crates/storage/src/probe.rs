@@ -41,9 +41,10 @@ pub enum ProbeError {
     )]
     NoSpace {
         dir: PathBuf,
+        /// Bytes, as the others.
         free: u64,
         needed: u64,
-        /// The smallest possible file, bytes.
+        /// The smallest possible file.
         least: u64,
     },
     #[error(transparent)]

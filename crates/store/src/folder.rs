@@ -200,9 +200,14 @@ impl RunFolder {
         if whole_bytes == 0 {
             atomic::sync_directory(&self.path)?;
         }
-        // Remove the rest of a failed append that could not be removed then.
-        if file.metadata().map_err(cannot)?.len() != whole_bytes {
-            file.set_len(whole_bytes).map_err(cannot)?;
+        match file.metadata().map_err(cannot)?.len() {
+            // Remove the rest of a failed append that could not be removed then.
+            longer if longer > whole_bytes => file.set_len(whole_bytes).map_err(cannot)?,
+            shorter if shorter < whole_bytes => {
+                let e = io::Error::other("tests that were stored in it are gone: somebody changed or replaced it");
+                return Err(io_error("append to", &path, e, "Put the file back, then go on with --resume."));
+            }
+            _ => {}
         }
         let written = file.write_all(line).and_then(|()| file.sync_all());
         written.map_err(|e| {

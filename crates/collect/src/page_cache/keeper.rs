@@ -82,7 +82,7 @@ impl Keeper {
     ///
     /// With PostgreSQL 15, a table of 128 MiB and random reads by key, 14 % of the blocks that it read came from the device
     /// without a keeper, and all of them with pauses of 1 to 100 ms. A thread used 31 % of a CPU at 1 ms, 7 % at 10 ms, for 754
-    /// files. A block read twice within a pause is still cached: a very fast device or a small data set needs a short one.
+    /// files (small ones are left out since). A block read twice within a pause is still cached: a very fast device or a small data set needs a short one.
     pub fn start(files: DataFiles, keep: Keep, pause: Duration) -> Result<Keeper, CollectError> {
         Keeper::with_at_most(files, keep, pause, most_files())
     }

@@ -16,7 +16,7 @@ use super::runs::{Brief, Listed, Seen};
 use super::shell::{address, shell};
 
 pub(super) const PER_PAGE: usize = 100;
-const MOST_LABELS: usize = 6;
+const MOST_LABELS: usize = 3;
 const MOST_FIGURES: usize = 3;
 
 #[derive(Debug, Clone, Default, Serialize)]

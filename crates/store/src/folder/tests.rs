@@ -169,6 +169,16 @@ fn a_number_is_stored_once() {
 }
 
 #[test]
+fn a_test_is_not_appended_to_a_file_that_lost_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut folder = run(dir.path(), &[1]);
+    let file = folder.path().join(layout::TESTS);
+    std::fs::write(&file, "").unwrap();
+    assert!(folder.append(&output(2)).is_err());
+    assert_eq!(std::fs::read(&file).unwrap(), b"");
+}
+
+#[test]
 fn what_has_no_place_in_the_files_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let mut folder = run(dir.path(), &[]);
