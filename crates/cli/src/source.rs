@@ -80,7 +80,10 @@ fn text_of(input: impl Read, largest: u64, name: &str) -> Result<String, Failure
         return Err(wrong(format!("is larger than {} MiB: no table of results is so large", largest >> 20)));
     }
     if bytes.iter().take(4096).any(|byte| *byte == 0) {
-        return Err(wrong("is no text in UTF-8 or Latin-1".to_owned()));
+        return Err(wrong(
+            "is no text in UTF-8 or Latin-1; UTF-16, which Excel and PowerShell write, must be saved as UTF-8"
+                .to_owned(),
+        ));
     }
     Ok(String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect()))
 }
@@ -94,6 +97,6 @@ mod tests {
         let said = |bytes: &[u8]| text_of(bytes, 1 << 20, "it").map_err(|e| e.message);
         assert_eq!(said(b"a,b\n1,2\n").unwrap(), "a,b\n1,2\n");
         assert!(said(&vec![b'1'; (1 << 20) + 1]).unwrap_err().contains("larger than 1 MiB"));
-        assert_eq!(said(b"a\0b").unwrap_err(), "it is no text in UTF-8 or Latin-1");
+        assert!(said(b"\xff\xfea\0b\0").unwrap_err().contains("saved as UTF-8"));
     }
 }
