@@ -16,7 +16,7 @@ use super::settings::MysqlSettings;
 use super::wire::Connection;
 use crate::cloud::Cloud;
 use crate::descriptor::Release;
-use crate::error::TargetError;
+use crate::error::{TargetError, unless_refused};
 use crate::flavour::Flavour;
 use crate::kind::{Lack, lacking};
 use crate::role::{Doctor, GrantSql, JobLimit, Privilege};
@@ -110,7 +110,7 @@ fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -
     let MysqlInstance { version, local, times, .. } = instance;
     let ignores_read_only = ignores_read_only(&lines(c)?, version);
     let at_work = KNOWLEDGE.at_work_for_the_server.at(version.release);
-    let at_work = at_work.map_or(Ok(None), |sql| c.number(sql))?.unwrap_or(0.0);
+    let at_work = unless_refused(at_work.map_or(Ok(None), |sql| c.number(sql)))?.unwrap_or(0.0);
     let others_running = threads(c, "running")? - at_work - 1.0;
     let commit_times = match times {
         CommitTimes::Absent(why) => why,

@@ -90,11 +90,32 @@ impl Member {
 /// Refuses the server of `c` at `place`, with these settings, if it is in a replication group, or may be.
 pub(super) fn refuse_group(c: &mut Connection, settings: &MysqlSettings, place: &str) -> Result<(), TargetError> {
     // Needs no privilege, unlike the table.
-    let Some(group) = settings.text("group_replication_group_name").filter(|name| !name.is_empty()) else {
-        return Ok(());
-    };
-    if unless_refused(c.number(&KNOWLEDGE.queries.text("group-rests", &[])))? == Some(1.0) {
+    let Some(group) = settings.text("group_replication_group_name") else { return Ok(()) };
+    check_group(place, group, unless_refused(c.number(&KNOWLEDGE.queries.text("group-rests", &[])))?)
+}
+
+/// As [`refuse_group`], by the group's name and the answer of `group-rests`, if there is one.
+fn check_group(place: &str, group: &str, rests: Option<f64>) -> Result<(), TargetError> {
+    if group.is_empty() || rests == Some(1.0) {
         return Ok(());
     }
     Err(refusal("group", &[("place", place), ("group", group)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_member_that_runs_or_may_run_is_refused() {
+        let cases = [("5e1f-a", None, true), ("5e1f-a", Some(0.0), true), ("5e1f-a", Some(1.0), false)];
+        for (group, rests, is_refused) in cases.into_iter().chain([("", None, false), ("", Some(0.0), false)]) {
+            match check_group("h:3306", group, rests) {
+                Err(TargetError::Refused(text)) => {
+                    assert!(is_refused && text.contains("h:3306") && text.contains("group 5e1f-a"), "{group}: {text}");
+                }
+                other => assert!(!is_refused && other.is_ok(), "{group} {rests:?}: {other:?}"),
+            }
+        }
+    }
 }

@@ -36,6 +36,8 @@ pub(super) struct Owner {
     boot_id: String,
     pub(super) uid: u32,
     gid: u32,
+    /// Owner files of older builds lack it.
+    #[serde(default)]
     program: PathBuf,
 }
 

@@ -418,8 +418,10 @@ fn a_leftover_whose_server_still_runs_is_stopped_by_the_next_start() {
     let server = open(scratch.path(), &[]);
     let dir = entries(scratch.path()).remove(0);
     let postmaster = postmaster(&dir).unwrap();
-    // As if the owner had died while the server runs: its lock is free.
-    std::fs::copy(dir.join(OWNER), scratch.path().join("copy")).unwrap();
+    // As if the owner, of an older build, had died while the server runs: its lock is free.
+    let mut old: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.join(OWNER)).unwrap()).unwrap();
+    assert!(old.as_object_mut().unwrap().remove("program").is_some());
+    std::fs::write(scratch.path().join("copy"), old.to_string()).unwrap();
     std::fs::rename(scratch.path().join("copy"), dir.join(OWNER)).unwrap();
     let next = open(scratch.path(), &[]);
     assert!(!lives(postmaster));

@@ -32,8 +32,8 @@ fn a_cluster_is_one_database_of_three_nodes() {
     a_dead_node_is_named(target.as_ref(), &sockets);
     let running =
         || std::fs::read_dir("/proc").unwrap().filter_map(|e| std::fs::read(e.ok()?.path().join("cmdline")).ok());
-    let of_cluster =
-        |line: &Vec<u8>| sockets.iter().any(|s| String::from_utf8_lossy(line).contains(s.to_str().unwrap()));
+    let folders: Vec<_> = sockets.iter().map(|socket| socket.ancestors().nth(2).unwrap().to_str().unwrap()).collect();
+    let of_cluster = |line: &Vec<u8>| folders.iter().any(|dir| String::from_utf8_lossy(line).contains(dir));
     assert!(running().any(|line| of_cluster(&line)));
     let scratch = server.into_scratch();
     assert!(!running().any(|line| of_cluster(&line)), "a process is left");

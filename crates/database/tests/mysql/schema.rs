@@ -48,6 +48,21 @@ fn a_poor_user_is_told_what_is_missing() {
 }
 
 #[test]
+fn accounts_are_quoted_as_each_sql_mode_reads_them() {
+    let server = server_alone();
+    for (user, account, mode) in [
+        ("o'brien%40x", "'o''brien@x'@'localhost'", "NO_BACKSLASH_ESCAPES"),
+        ("a%5Cb", r"'a\\b'@'localhost'", "ANSI_QUOTES"),
+    ] {
+        server.sql(&format!("SET sql_mode = '{mode}'; CREATE OR REPLACE USER {account}"));
+        let findings = server.as_users(user).unwrap().doctor().unwrap();
+        let grant = format!("GRANT PROCESS ON *.* TO {account}");
+        assert!(findings.iter().any(|f| f.advice.contains(&grant)), "{grant}: {findings:?}");
+        server.sql(&format!("SET sql_mode = '{mode}'; DROP USER {account}"));
+    }
+}
+
+#[test]
 fn a_password_is_asked_for_when_the_server_wants_one_and_once() {
     let server = server_alone();
     server
