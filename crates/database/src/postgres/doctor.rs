@@ -94,7 +94,7 @@ fn facts(c: &mut Connection, flavour: Option<&Flavour>) -> Result<(Facts, u32), 
 /// The privileges that loadline uses, with statements for this role and database.
 pub(super) fn privileges(c: &mut Connection) -> Result<Vec<Privilege>, TargetError> {
     let (texts, version) = (&KNOWLEDGE.texts, c.version);
-    let all = KNOWLEDGE.privileges.iter().filter(|p| p.versions.has(version.into()));
+    let all = KNOWLEDGE.privileges.iter().filter(|p| p.versions.has(version));
     let asked = all.clone().map(|p| format!("({}), ({})", p.granted, p.without_grant.as_deref().unwrap_or("false")));
     let sql = format!(
         "SELECT quote_ident(current_user), quote_ident(current_database()), (SELECT rolsuper FROM pg_roles WHERE rolname = \

@@ -52,11 +52,13 @@ const TRIES: u32 = 3;
 const GUARD: &str = "exec 3<&0 </dev/null; { read -r _ <&3; kill -KILL 0; } & guard=$!; [ -x \"$1\" ] || set -- /bin/sh \"$@\"; \
      \"$@\" 3<&-; status=$?; kill -KILL $guard; exit $status";
 
+/// Starts servers and opens them as a target.
+pub(crate) type OpenPrivate = fn(&'static Product, &OpenRequest) -> Result<Box<dyn Target>, TargetError>;
+
 /// Private servers of a product as a kind of target.
 pub(crate) struct PrivateKind {
     pub(crate) product: fn(&Knowledge) -> &Product,
-    /// Starts them and opens them as a target.
-    pub(crate) open: fn(&'static Product, &OpenRequest) -> Result<Box<dyn Target>, TargetError>,
+    pub(crate) open: OpenPrivate,
     pub(crate) render: fn(&Work, &dyn TargetKind) -> Vec<Rendered>,
     pub(crate) levels: fn() -> Vec<Level>,
 }
