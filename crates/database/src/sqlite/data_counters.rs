@@ -2,7 +2,6 @@
 //!
 //! The virtual file system ([`super::log_counters`]) counts file operations; with `mmap_size` above 0 it does not see
 //! reads. Each connection has its own cache: a session adds its counts every few statements.
-#![allow(unsafe_code)]
 
 use std::sync::atomic::Ordering;
 
@@ -47,6 +46,7 @@ impl SessionCounts {
         }
     }
 
+    #[allow(unsafe_code)]
     pub(super) fn add(&mut self, db: &Connection, counters: &DataCounters) {
         // SAFETY: the handle belongs to an open connection that only this thread uses.
         let (hits, misses) = unsafe {
@@ -67,6 +67,7 @@ impl SessionCounts {
 ///
 /// # Safety
 /// `handle` must belong to an open connection that no other thread uses.
+#[allow(unsafe_code)]
 unsafe fn taken(handle: *mut ffi::sqlite3, what: std::ffi::c_int) -> u64 {
     let (mut now, mut highest) = (0, 0);
     // SAFETY: the caller guarantees the handle; both integers outlive the call.

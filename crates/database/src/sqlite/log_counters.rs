@@ -3,7 +3,6 @@
 //! SQLite accesses files through a *virtual file system*, a table of functions (sqlite.org/vfs.html). Ours calls the
 //! default one, and counts reads, writes and syncs of the write-ahead log and the database. Operations that may wait
 //! for a device are also timed.
-#![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,12 +38,15 @@ struct FileMethods {
 }
 
 // SAFETY: the pointer refers to a constant table of the SQLite library, which lives as long as the process.
+#[allow(unsafe_code)]
 unsafe impl Send for FileMethods {}
 // SAFETY: as above; nothing is written through it.
+#[allow(unsafe_code)]
 unsafe impl Sync for FileMethods {}
 
 /// Registers a virtual file system; returns its name and its counters. It stays registered until the process ends,
 /// because connections may outlive the target.
+#[allow(unsafe_code)]
 pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let failed = |what: &str| TargetError::Local(format!("SQLite's log cannot be counted: {what}; please report it"));
@@ -77,6 +79,7 @@ pub(super) fn register() -> Result<(&'static CStr, Arc<LogCounters>), TargetErro
 }
 
 /// Opens a file; logs and databases get the counting functions.
+#[allow(unsafe_code)]
 unsafe extern "C" fn open(
     vfs: *mut ffi::sqlite3_vfs,
     name: *const c_char,
@@ -114,12 +117,14 @@ unsafe extern "C" fn open(
 ///
 /// # Safety
 /// `file` must have been opened by [`open`] as a log or a database, and must not be closed.
+#[allow(unsafe_code)]
 unsafe fn table<'a>(file: *mut ffi::sqlite3_file) -> &'a FileMethods {
     // SAFETY: the file's functions are `FileMethods::ours`, the first field of a structure that lives as long as the
     // process.
     unsafe { &*(*file).pMethods.cast::<FileMethods>() }
 }
 
+#[allow(unsafe_code)]
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: SQLite calls this on a file that is open, with arguments valid for the real function.
     unsafe {
@@ -144,6 +149,7 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, data: *const c_void, am
 }
 
 /// Reads from a file; only pages of a database are counted.
+#[allow(unsafe_code)]
 unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amount: c_int, offset: i64) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
@@ -158,6 +164,7 @@ unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, data: *mut c_void, amoun
     }
 }
 
+#[allow(unsafe_code)]
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     // SAFETY: as for `write`.
     unsafe {
