@@ -81,9 +81,11 @@ pub(crate) fn run(args: &BuildsArgs) -> Outcome<ExitCode> {
                 for record in records(args, arm, target, workload)? {
                     let test = (target.clone(), record.workload.clone(), record.jobs);
                     let of_both = measured.entry(test).or_default();
-                    match record.invalid_reason.as_ref().filter(|_| !record.is_usable()) {
-                        Some(why) => eprintln!("    REFUSED ({arm}, {workload} with {} jobs): {why}", record.jobs),
-                        None => of_both[usize::from(arm != Letter::A)] = Some(record),
+                    match &record.invalid_reason {
+                        Some(why) if !record.is_usable() => {
+                            eprintln!("    REFUSED ({arm}, {workload} with {} jobs): {why}", record.jobs)
+                        }
+                        _ => of_both[usize::from(arm != Letter::A)] = Some(record),
                     }
                 }
             }

@@ -94,7 +94,9 @@ pub(crate) fn run(args: &ServersArgs) -> Outcome<ExitCode> {
     }
     let cache = outcomes::folder(args.cache.as_deref(), "servers")?;
     let mut good = true;
-    for server in chosen(&list, &args.names)?.into_iter().filter(|_| !args.only_docs) {
+    let chosen = chosen(&list, &args.names)?;
+    let measured = if args.only_docs { Vec::new() } else { chosen };
+    for server in measured {
         let due = due(args, server, &cache)?;
         if due.is_empty() {
             eprintln!("{}: measured already; --again measures it once more", server.name);

@@ -172,9 +172,10 @@ struct Verdict {
 fn judge(must: &Must, seen: &Seen) -> Verdict {
     let found = match must {
         Must::Fail(id) => seen.check(*id, Checked::Failed).map(|c| c.detail.clone()),
-        Must::Note(id) => seen.check(*id, Checked::Noted).filter(|_| seen.holds()).map(|c| c.detail.clone()),
+        Must::Note(id) if seen.holds() => seen.check(*id, Checked::Noted).map(|c| c.detail.clone()),
         Must::Say(text) => seen.mark(text),
-        Must::Refuse(code, text) => seen.mark(text).filter(|_| seen.code == *code && seen.records.is_empty()),
+        Must::Refuse(code, text) if seen.code == *code && seen.records.is_empty() => seen.mark(text),
+        Must::Note(_) | Must::Refuse(..) => None,
         Must::Show(column, least) => seen.shown(column, *least),
         Must::Withstand(_) | Must::Escape(_) => seen.holds().then(|| "proved".to_owned()),
     };

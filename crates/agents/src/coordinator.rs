@@ -301,7 +301,7 @@ impl<L: Link> Coordinator<L> {
             let Some((returned_ns, message)) = self.receive(next_ns.min(end_ns)) else { continue };
             let is_by =
                 |asked: &&mut Asked| self.members.get(asked.agent).is_some_and(|m| m.presence.id == message.agent);
-            if let Some(asked) = all.iter_mut().find(is_by).filter(|_| are_counts) {
+            if are_counts && let Some(asked) = all.iter_mut().find(is_by) {
                 asked.heard_ns = self.link.now_ns();
             }
             let is_of = |asked: &&mut Asked| asked.answer.is_none() && asked.order.number == message.number;

@@ -249,9 +249,11 @@ impl Conductor {
         let mut counts = Vec::new();
         for member in c.members.iter_mut().filter(|member| !member.part.jobs.is_empty()) {
             let Part { jobs, clock, counts: text, failed, .. } = &mut member.part;
-            let read = match clock.filter(|_| failed.is_none() && !text.is_empty()) {
-                Some(clock) => Counted::read(&std::mem::take(text), jobs.len(), &clock),
-                None => Err("it counted nothing".to_owned()),
+            let read = match clock {
+                Some(clock) if failed.is_none() && !text.is_empty() => {
+                    Counted::read(&std::mem::take(text), jobs.len(), clock)
+                }
+                _ => Err("it counted nothing".to_owned()),
             };
             let counted = read.map_err(|why| failed.get_or_insert(why)).ok();
             let places = all.jobs.iter_mut().skip(jobs.start as usize).take(jobs.len());

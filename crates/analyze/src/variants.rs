@@ -241,7 +241,8 @@ fn row<'a>(figure: &Figure<'a>, answer: &Answer, paired: &Paired, alone: f64) ->
     let with_interval = by_itself.filter(|r| r.interval.is_some());
     let lacks = answer.ratio.filter(|r| r.interval.is_none() && with_interval.is_some());
     let ratio = if lacks.is_some() { with_interval } else { answer.ratio };
-    let precision = paired.precision.filter(|_| figure.main).map(|wanted| {
+    let wanted = if figure.main { paired.precision } else { None };
+    let precision = wanted.map(|wanted| {
         let half_width = by_itself.and_then(|r| r.half_width());
         Precision { half_width, more_pairs: by_itself.and_then(|r| pairs_to(&r, wanted)) }
     });

@@ -124,7 +124,7 @@ fn spec(args: &RunArgs, flags: PlanSpec, default: PlanSpec) -> Result<PlanSpec, 
         }
         // --workload may still name workloads from the plan's files.
         let known = file.workload_file.take();
-        file.known_workload_file = known.filter(|_| flags.workload_file.is_none() && !scripts);
+        file.known_workload_file = if flags.workload_file.is_none() && !scripts { known } else { None };
         file.pgbench_script = None;
         (file.define, file.allow_writes, file.evidence) = (None, None, None);
     }

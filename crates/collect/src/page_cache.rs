@@ -137,9 +137,9 @@ impl DataFiles {
                 Err(why) => failed = failed.or(Some(why)),
             }
         }
-        match failed.filter(|_| read_bytes == 0) {
-            Some(why) => Err(why),
-            None => Ok(Identical { share: blocks.share(), read_bytes, bytes }),
+        match failed {
+            Some(why) if read_bytes == 0 => Err(why),
+            _ => Ok(Identical { share: blocks.share(), read_bytes, bytes }),
         }
     }
 

@@ -58,7 +58,8 @@ impl Metrics {
         }
         let running = now.is_open() && !now.is_dead(now_s) && now.manifest.is_some();
         self.set("run_running", of_run.clone(), Some(f64::from(u8::from(running))));
-        self.set("run_left_seconds", of_run.clone(), now.left_s(now_s).filter(|_| running));
+        let left_s = if running { now.left_s(now_s) } else { None };
+        self.set("run_left_seconds", of_run.clone(), left_s);
         self.set("run_heard_timestamp_seconds", of_run.clone(), now.heard_s);
         for validity in Validity::ALL {
             let count = now.records.iter().filter(|r| r.validity() == Some(validity)).count();
@@ -73,9 +74,9 @@ impl Metrics {
 
     fn add_second(&mut self, run: &str, now: &Now, now_s: f64) {
         let fresh = now.heard_s.is_some_and(|heard_s| now_s - heard_s <= FRESH_S) && now.step.is_none();
-        let Some((test, second)) = now.test().zip(now.seconds.back()).filter(|_| fresh) else { return };
+        let Some((test, second)) = now.test().zip(now.seconds.back()) else { return };
         // The newest second is of the test before until this one's first.
-        if second.test != test.test {
+        if !fresh || second.test != test.test {
             return;
         }
         let labels = test_labels(run, &test.workload, test.jobs, test.test);

@@ -133,13 +133,13 @@ impl Now {
 
     /// The test under way: the newest that began, if it is not done.
     pub fn test(&self) -> Option<&LiveTest> {
-        let (_, test) = self.begun.as_ref().filter(|_| self.is_open())?;
+        let (_, test) = if self.is_open() { self.begun.as_ref()? } else { return None };
         self.records.iter().chain(&self.other_tries).all(|r| r.test != test.test).then_some(test)
     }
 
     /// Estimated time left at `now_s` (s since 1970), s.
     pub fn left_s(&self, now_s: f64) -> Option<f64> {
-        let (at_s, test) = self.begun.as_ref().filter(|_| self.is_open())?;
+        let (at_s, test) = if self.is_open() { self.begun.as_ref()? } else { return None };
         Some((test.left_s - (now_s - at_s).max(0.0)).max(0.0))
     }
 
@@ -172,7 +172,8 @@ impl Now {
 
     /// Workloads of the plan of which no test has begun.
     pub fn to_come(&self) -> Vec<&str> {
-        let planned = self.manifest.iter().filter(|_| self.is_open()).flat_map(|m| &m.plan.workloads);
+        let manifest = if self.is_open() { self.manifest.as_ref() } else { None };
+        let planned = manifest.into_iter().flat_map(|m| &m.plan.workloads);
         let begun = |code: &str| {
             self.records.iter().any(|r| r.workload == code) || self.begun.as_ref().is_some_and(|b| b.1.workload == code)
         };

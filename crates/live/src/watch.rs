@@ -86,7 +86,8 @@ impl Watched {
     fn newer(&mut self) -> Option<PathBuf> {
         let open = self.follower.now().is_open();
         self.looks = self.looks.wrapping_add(1);
-        let dir = self.newest_in.as_ref().filter(|_| !open || self.looks % LOOKS_PER_LISTING == 1)?;
+        let is_due = !open || self.looks % LOOKS_PER_LISTING == 1;
+        let dir = if is_due { self.newest_in.as_ref()? } else { return None };
         let runs = runs_in(dir).ok()?;
         let newer = newest(&runs).filter(|run| *run != self.follower.path())?;
         let goes_on = || read_manifest(newer).is_ok_and(|m| m.state == RunState::Started);

@@ -156,7 +156,9 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
         }
         let Some(session) = held.get() else { break None };
         let start_ns = now_ns();
-        books.job.intended_ns.extend(intended_ns.filter(|_| job == 0));
+        if job == 0 {
+            books.job.intended_ns.extend(intended_ns);
+        }
         let (outcome, lost) = match &mut script {
             Some(script) => (Some(script.transaction(session, shared).map(|()| None)), Attempts::default()),
             None => with_retries(session, stream, single, shared),
@@ -185,7 +187,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
                 let kind = script.as_ref().map_or_else(|| stream.kind, ScriptJob::kind);
                 books.completed(&schedule, kind, start_ns, commit_ns, end_ns);
                 books.tally.with(|tally| {
-                    if let Some(phase) = phase.filter(|_| schedule.counts(end_ns))
+                    if schedule.counts(end_ns)
+                        && let Some(phase) = phase
                         && let Some(times) = tally.by_phase.get_mut(usize::from(phase.load(Ordering::Relaxed)))
                     {
                         times.record(end_ns.saturating_sub(start_ns));
@@ -259,7 +262,9 @@ fn never_began_until_the_end(
     let due = first.into_iter().chain(std::iter::repeat_with(|| pace.next_start_ns()));
     let now = now_ns();
     for at in due.take_while(|at| *at < schedule.close_ns) {
-        books.job.intended_ns.extend(Some(at).filter(|_| is_first_job));
+        if is_first_job {
+            books.job.intended_ns.push(at);
+        }
         books.responded(schedule, Some(at), now);
     }
 }

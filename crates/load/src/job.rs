@@ -67,7 +67,10 @@ impl Tally {
     /// Commits of the database per transaction in the window, mean: 1, except of scripts.
     pub fn commits_per_tx(&self) -> f64 {
         let done = self.transaction.count();
-        self.scripted.as_ref().filter(|_| done > 0).map_or(1.0, |did| did.commits as f64 / done as f64)
+        match &self.scripted {
+            Some(did) if done > 0 => did.commits as f64 / done as f64,
+            _ => 1.0,
+        }
     }
 
     /// Forgets the window, as another one follows. What is counted of the whole test stays.

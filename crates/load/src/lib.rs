@@ -280,7 +280,7 @@ fn sampler_config(
     config.job_threads = job_threads;
     // Those of the first sessions end when the jobs open others.
     let stay = request.load.reconnect_every.is_none() || request.target.facts().runs == Runs::InProcess;
-    config.sessions = sessions.filter(|_| stay);
+    config.sessions = if stay { sessions } else { None };
     config
 }
 
@@ -312,7 +312,7 @@ pub fn session_tasks(request: &Request, observer: &mut dyn Observer, threads: &[
     }
     let SessionTasks { ids, commands } = observer.session_tasks();
     let all = request.cpu == CpuSource::Local && ids.len() == request.jobs as usize;
-    let tasks = Some(ids).filter(|_| all).and_then(|ids| Tasks::of_command(ids, commands));
+    let tasks = if all { Tasks::of_command(ids, commands) } else { None };
     let server = Server::new(tasks.as_ref(), commands);
     (tasks, server)
 }

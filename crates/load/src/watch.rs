@@ -262,8 +262,9 @@ pub(crate) fn wait_started(shared: &Shared, crew: &dyn RunningJobs) -> Option<Ta
             if !none_started() {
                 return None;
             }
-            let found = crew.hindrance().filter(|_| none_started())?;
-            return Some(found.after(&format!("no job completed a transaction in {} s: ", START_TIMEOUT.as_secs())));
+            let found = crew.hindrance()?;
+            let when = format!("no job completed a transaction in {} s: ", START_TIMEOUT.as_secs());
+            return none_started().then(|| found.after(&when));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -206,7 +206,7 @@ impl Reader<'_> {
     /// `len` bytes at `offset` of a file; `None` if the file ends before.
     fn bytes(&mut self, file: u64, offset: u64, len: usize) -> Result<Option<&[u8]>, RecoverError> {
         let inside = |this: &Self| {
-            let from = offset.checked_sub(this.offset).filter(|_| this.file == file)?;
+            let from = if this.file == file { offset.checked_sub(this.offset)? } else { return None };
             let from = usize::try_from(from).ok()?;
             (from.checked_add(len)? <= this.window.len()).then_some(from)
         };

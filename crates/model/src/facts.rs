@@ -45,7 +45,7 @@ pub static FACTS: [FactName; 19] = [
     fact("storage-system", "Storage system", FactKind::Text, |m| each(m, |device| fact_of(device, "model"))),
     fact("launch-year", "Launch year", FactKind::Year, |_| None),
     // Of imported and published runs there is no target, and nobody counted.
-    fact("nodes", "Nodes", FactKind::Count, |m| count(m.target.nodes).filter(|_| !m.plan.target.is_empty())),
+    fact("nodes", "Nodes", FactKind::Count, |m| if m.plan.target.is_empty() { None } else { count(m.target.nodes) }),
     fact("sockets", "Sockets", FactKind::Count, |m| count(machine(m)?.sockets?)),
     fact("cores", "Cores", FactKind::Count, |m| count(machine(m)?.cores?)),
     fact("threads", "Threads", FactKind::Count, |m| {
@@ -188,8 +188,8 @@ fn is_same(stated: &str, found: &str) -> bool {
 pub fn facts(m: &Manifest) -> Vec<Fact> {
     let one = |fact: &FactName| {
         // The same is stated by an option of its own.
-        let memory = m.plan.server_memory_bytes().filter(|_| fact.id == "memory").map(|n| bytes(n as f64));
-        let stated = m.plan.facts.get(fact.id).cloned().or(memory);
+        let memory = if fact.id == "memory" { m.plan.server_memory_bytes() } else { None };
+        let stated = m.plan.facts.get(fact.id).cloned().or(memory.map(|n| bytes(n as f64)));
         let found = (fact.found)(m).filter(|text| !text.is_empty());
         (stated.is_some() || found.is_some()).then_some(Fact { id: fact.id, title: fact.title, stated, found })
     };

@@ -151,7 +151,7 @@ pub struct TargetInfo {
 impl TargetInfo {
     /// The block device under `role` (`log`, `data`), if it is on this machine.
     pub fn device(&self, role: &str) -> Option<&str> {
-        self.storage.get(role).and_then(|storage| storage.device.as_deref()).filter(|_| self.local)
+        if self.local { self.storage.get(role)?.device.as_deref() } else { None }
     }
 }
 

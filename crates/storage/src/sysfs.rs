@@ -22,7 +22,8 @@ pub(crate) fn device_of(path: &Path) -> std::io::Result<(u64, u64)> {
 /// btrfs subvolume has its own number).
 pub(crate) fn block_device(sysfs: &Path, mount: &Mount, device: (u64, u64)) -> Option<PathBuf> {
     block(sysfs, device).or_else(|| {
-        let source = std::fs::metadata(&mount.source).ok().filter(|_| mount.source.starts_with("/dev/"))?;
+        let source =
+            if mount.source.starts_with("/dev/") { std::fs::metadata(&mount.source).ok()? } else { return None };
         block(sysfs, (major(source.rdev()), minor(source.rdev())))
     })
 }
@@ -30,7 +31,7 @@ pub(crate) fn block_device(sysfs: &Path, mount: &Mount, device: (u64, u64)) -> O
 /// The device under an overlay's upper directory, where its writes go. Not visible inside a container.
 pub(crate) fn overlay_device(sysfs: &Path, mounts: &[Mount], mount: &Mount) -> Option<PathBuf> {
     let upper = mount.options.split(',').find_map(|o| o.strip_prefix("upperdir="))?;
-    let upper = std::fs::canonicalize(upper).ok().filter(|_| mount.filesystem == "overlay")?;
+    let upper = if mount.filesystem == "overlay" { std::fs::canonicalize(upper).ok()? } else { return None };
     let device = device_of(&upper).ok()?;
     block_device(sysfs, mounts::holding(mounts, &upper, device)?, device)
 }

@@ -60,9 +60,8 @@ pub fn histogram_log(title: &str, started: Option<SystemTime>, intervals: &[Inte
     let mut serializer = V2DeflateSerializer::new();
     let mut body = body.begin_log_with(&mut log, &mut serializer).map_err(|e| text(&e))?;
     for Interval { tag: name, from, length, latencies } in intervals {
-        let tag = Tag::new(name)
-            .filter(|_| !name.is_empty() && !name.contains(['\t', '#', '"']))
-            .ok_or_else(|| format!("'{name}' cannot be the name of a histogram"))?;
+        let tag = if name.is_empty() || name.contains(['\t', '#', '"']) { None } else { Tag::new(name) };
+        let tag = tag.ok_or_else(|| format!("'{name}' cannot be the name of a histogram"))?;
         let (count, sum, max) = (latencies.count(), latencies.sum_ns(), latencies.max_ns().unwrap_or(0));
         body.write_comment(&format!("[Exact: {name} count={count} sum_ns={sum} max_ns={max}]"))
             .map_err(|e| text(&e))?;

@@ -147,7 +147,7 @@ impl Term {
                 (_, Ok(number), _) => term.factor *= if above { number } else { 1.0 / number },
                 (_, _, Some((columns, factor))) => {
                     term.factor *= factor;
-                    term.named = columns.first().copied().filter(|_| word.ends_with('!')).or(term.named);
+                    term.named = if word.ends_with('!') { columns.first().copied().or(term.named) } else { term.named };
                     term.columns.extend(columns.into_iter().map(|column| (column, above)));
                 }
                 _ if word.starts_with('~') || is_unknown(word) => {}

@@ -163,7 +163,8 @@ fn same_work(law: &'static Law, sheet: &Sheet<'_>) {
 
 fn falling_throughput(law: &'static Law, sheet: &Sheet<'_>) {
     let columns = sheet.places(&["jobs", "tps"]);
-    for series in sheet.series.iter().filter(|_| sheet.swept == Some("jobs")) {
+    let swept = if sheet.swept == Some("jobs") { &sheet.series[..] } else { &[] };
+    for series in swept {
         let figure = |row: &usize| Some((*row, sheet.value("jobs", *row)?, sheet.value("tps", *row)?));
         let mut rows: Vec<(usize, f64, f64)> = series.iter().filter_map(figure).collect();
         rows.sort_by(|a, b| a.1.total_cmp(&b.1));

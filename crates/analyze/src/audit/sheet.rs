@@ -319,8 +319,9 @@ impl<'a> Sheet<'a> {
             let header = Header::parse(text);
             let unknown = header.has_unknown_words();
             let id = match self.at(index) {
-                Some(column) => Some(column.id).filter(|_| column.how > How::Id),
-                None => header.meaning(false).map(|ids| ids[0]).filter(|_| unknown),
+                Some(column) => (column.how > How::Id).then_some(column.id),
+                None if unknown => header.meaning(false).map(|ids| ids[0]),
+                None => None,
             };
             found.extend(id.filter(|id| !is_text(id)).map(|id| (id, text, unknown)));
         }

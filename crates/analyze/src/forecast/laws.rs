@@ -154,7 +154,8 @@ fn closed_at(points: &[Point], tau: f64) -> Option<(Law, f64)> {
         let row = |z0: f64, z1: f64, s0: f64| [z0, z1, s0, used / (1.0 - used)].map(|v| v / cycle);
         // Without sync, z0 and s0 are one.
         rows.push((row(1.0, p.tps, if synced { 1.0 } else { 0.0 }), 1.0));
-        rows.extend(p.sync_s().filter(|_| synced).map(|sync| (row(0.0, 0.0, 1.0), sync / cycle)));
+        let sync = if synced { p.sync_s() } else { None };
+        rows.extend(sync.map(|sync| (row(0.0, 0.0, 1.0), sync / cycle)));
     }
     let ([z0, slope, s0, wait], off) = non_negative(&rows)?;
     Some((Law::Closed { fixed: z0 + s0, slope, wait, tau }, off))

@@ -205,7 +205,7 @@ impl Worker {
         // Rates are computed from these, so they need the time at which they were read.
         let (at_ns, (process_ns, disk, data_disk)) = timed(loadline_storage::now_ns, || {
             let disk = self.config.disk.as_deref().map(DiskCounters::local);
-            let data_disk = self.config.data_disk.as_deref().filter(|_| !same).map(DiskCounters::local);
+            let data_disk = if same { None } else { self.config.data_disk.as_deref().map(DiskCounters::local) };
             (loadline_storage::process_cpu_ns(), disk, data_disk)
         });
         let cpu = (self.config.cpu == CpuSource::Local).then(CpuTimes::local);

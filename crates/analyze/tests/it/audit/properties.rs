@@ -219,13 +219,15 @@ fn print(random: &mut Random, rows: Vec<(usize, Vec<f64>)>) -> Made {
     let (works, mut values): (Vec<usize>, Vec<Vec<f64>>) = rows.into_iter().unzip();
     let mut columns = COLUMNS.map(|id| (id, id));
     let units = below(random, 4);
-    for (id, header, factors) in HEADERS.iter().filter(|_| units < 2) {
+    let headers = if units < 2 { &HEADERS[..] } else { &[] };
+    for (id, header, factors) in headers {
         for c in (0..COLUMNS.len()).filter(|c| COLUMNS[*c] == *id) {
             columns[c].1 = header;
             values.iter_mut().for_each(|row| row[c] *= factors[units]);
         }
     }
-    let mut kept: Vec<usize> = (0..COLUMNS.len()).filter(|_| unit(random) < 0.8).collect();
+    let mut kept: Vec<usize> = (0..COLUMNS.len()).collect();
+    kept.retain(|_| unit(random) < 0.8);
     if kept.len() < 2 {
         kept = (0..COLUMNS.len()).collect();
     }
