@@ -500,9 +500,9 @@ pub(crate) fn load(work: &Work, table: &Table, loader: &mut Loader<'_>, ways: Wa
         let h = &t.holds;
         h.version == data::VERSION && (h.seed, h.rows) == (work.seed, total) && h.payload == work.payload.to_string()
     };
-    match recorded.as_ref().filter(|_| exists) {
-        Some(t) if t.complete && same(t) => return Ok(()),
-        Some(t) if !same(t) => return Err(other_data(&t.holds, &wanted(work, table))),
+    match &recorded {
+        Some(t) if exists && t.complete && same(t) => return Ok(()),
+        Some(t) if exists && !same(t) => return Err(other_data(&t.holds, &wanted(work, table))),
         _ => {}
     }
     let record = loader.record();

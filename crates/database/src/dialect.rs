@@ -229,13 +229,15 @@ impl Dialect {
     pub(crate) fn create(&self, work: &Work, table: &Table) -> Vec<String> {
         let Create { column, key, between, key_line, index_line, later_key, later_index, .. } = &self.create;
         let (name, stem) = (self.table_name(work, &table.name), table_stem(work, &table.name));
-        let primary = table.primary_key().filter(|_| !table.is_whole() || later_key.is_empty());
+        let primary = if table.is_whole() && !later_key.is_empty() { None } else { table.primary_key() };
         let line = |of: &ColumnDef| {
             let key = if primary == Some(of.name.as_str()) { key.as_str() } else { "" };
             fill(column, &[("column", &self.quoted(&of.name)), ("type", &self.column_type(work, of)), ("key", key)])
         };
         let mut lines: Vec<String> = table.columns.iter().map(line).collect();
-        if let Some(key) = primary.filter(|_| !key_line.is_empty()) {
+        if !key_line.is_empty()
+            && let Some(key) = primary
+        {
             let constraint = self.quoted(&self.plain_name(&format!("{stem}_pk")));
             lines.push(fill(key_line, &[("key", &self.quoted(key)), ("constraint", &constraint)]));
         }
@@ -264,7 +266,7 @@ impl Dialect {
             return Vec::new();
         }
         let name = self.table_name(work, &table.name);
-        let key = table.primary_key().filter(|_| !later_key.is_empty());
+        let key = if later_key.is_empty() { None } else { table.primary_key() };
         let key = key.map(|key| fill(later_key, &[("name", &name), ("key", &self.quoted(key))]));
         let mut statements: Vec<String> = key.into_iter().collect();
         if !later_index.is_empty() && !table.indexes.is_empty() {

@@ -47,7 +47,7 @@ pub(crate) fn body(work: &Work, dialect: &Dialect, level: usize) -> Body {
         depth: 0,
         loops: 0,
         sequence_bound: false,
-        counter: language.counter.as_deref().filter(|_| work.program.numbers_transactions()),
+        counter: if work.program.numbers_transactions() { language.counter.as_deref() } else { None },
     };
     writer.steps(&work.program.body, level);
     let declarations = writer.declarations();
@@ -327,7 +327,7 @@ impl<'a> Writer<'a> {
             place => place.replace('\'', "''").replace(['%', '\\'], "_"),
         };
         let check = if statement.effect.reads() {
-            let rest = sql.strip_prefix("SELECT ").filter(|_| !language.select.is_empty());
+            let rest = if language.select.is_empty() { None } else { sql.strip_prefix("SELECT ") };
             let sql = rest.map_or(sql.clone(), |rest| format!("{} {rest}", language.select));
             self.lines(level, &language.read, &[("number", &number), ("sql", &sql)]);
             &language.check_read

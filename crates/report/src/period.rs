@@ -105,7 +105,7 @@ impl Period {
 
     fn per_second(&self, name: &str) -> Option<f64> {
         let (.., seconds) = self.counters.as_ref()?;
-        self.grown(name).filter(|_| *seconds > 0.0).map(|n| n / seconds)
+        if *seconds > 0.0 { self.grown(name).map(|n| n / seconds) } else { None }
     }
 
     /// Transactions per second: those of the test, or all that the database counted.

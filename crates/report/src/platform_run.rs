@@ -36,7 +36,7 @@ pub(crate) struct Scan<'a> {
 impl PlatformRun<'_> {
     /// The bound of `sweep`; nothing tells that of a published platform.
     pub(crate) fn bound(&self, sweep: &Sweep) -> Option<Bound> {
-        bound_of_sweep(sweep, &self.run.records).filter(|_| self.run.published.is_none())
+        if self.run.published.is_none() { bound_of_sweep(sweep, &self.run.records) } else { None }
     }
 }
 

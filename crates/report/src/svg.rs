@@ -133,8 +133,9 @@ impl Chart {
         let drawn = self.lines.iter().flat_map(|l| l.band.iter().map(|b| b[2]).chain(l.fit.iter().map(|f| f.1)));
         let y_points = all().map(|p| p.bar.map_or(p.y, |b| b.1.max(p.y)));
         let y_max = self.y_end.unwrap_or_else(|| y_points.chain(drawn.filter(|y| y.is_finite())).fold(0.0, f64::max));
-        let lows = all().map(|p| p.bar.map_or(p.y, |b| b.0.min(p.y))).filter(|_| self.signed);
-        let y_min = lows.filter(|y| y.is_finite()).fold(0.0, f64::min);
+        let lows = all().map(|p| p.bar.map_or(p.y, |b| b.0.min(p.y)));
+        let lowest = lows.filter(|y| y.is_finite()).fold(0.0, f64::min);
+        let y_min = if self.signed { lowest } else { 0.0 };
         let (mut y_ticks, y_step) = ticks(y_max - y_min, 4.0, false);
         if y_min < 0.0 {
             let (first, last) = ((y_min / y_step).floor() as i32, (y_max / y_step).ceil() as i32);
@@ -244,7 +245,7 @@ impl Chart {
         if !bars.is_empty() {
             canvas.path("er", &bars);
         }
-        let hollow: Vec<&ChartPoint> = line.hollow.iter().filter(|p| p.is_finite()).filter(|_| self.markers).collect();
+        let hollow: Vec<&ChartPoint> = line.hollow.iter().filter(|p| self.markers && p.is_finite()).collect();
         let small = if self.dots { " sm" } else { "" };
         for (class, points) in [("mk", points), ("mk ho", hollow.as_slice())] {
             if points.is_empty() {

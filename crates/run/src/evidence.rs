@@ -226,9 +226,9 @@ pub(crate) enum Excuse {
 /// Noted instead of failed if there is an excuse.
 pub(crate) fn excused(judged: Judged, excuse: Option<&Excuse>) -> Verdict {
     let verdict = judged.unwrap_or_else(|why| why);
-    match excuse.filter(|_| verdict.outcome == Outcome::Failed) {
-        Some(excuse) => noted(format!("{}; {excuse}", verdict.detail)),
-        None => verdict,
+    match excuse {
+        Some(excuse) if verdict.outcome == Outcome::Failed => noted(format!("{}; {excuse}", verdict.detail)),
+        _ => verdict,
     }
 }
 

@@ -154,7 +154,7 @@ impl Study {
             context.warn("nothing was left to measure".to_owned());
         }
         let refused = context.manifest.plan.refused().cloned().collect();
-        let first_refusal = context.refused.first.take().filter(|_| context.records.is_empty());
+        let first_refusal = if context.records.is_empty() { context.refused.first.take() } else { None };
         let ended = match (result, first_refusal) {
             (Ok(()), Some(refusal)) => Ended::Failed(refusal),
             (Ok(()), None) => Ended::Complete,
@@ -225,7 +225,9 @@ impl Context<'_> {
         self.folder.write_manifest(&self.manifest)?;
         // Last step: a run that is refused must not lose the data set.
         for side in std::iter::once(&self.side).chain(self.parked.values()) {
-            if let Some(target) = side.target.abilities().tables.filter(|_| side.space.drop_data_set) {
+            if side.space.drop_data_set
+                && let Some(target) = side.target.abilities().tables
+            {
                 target.drop_data_set()?;
             }
         }

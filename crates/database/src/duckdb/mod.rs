@@ -159,7 +159,8 @@ impl DuckDb {
 
     /// Gives the next test so much memory, bytes, unless the user chose how much; `None`: the usual, which loading gets in any case.
     fn give_next_test(&self, memory: Option<u64>) -> Result<Option<u64>, TargetError> {
-        let wanted = memory.filter(|_| !self.base.settings.is_given("memory_limit")).map(|n| n.min(usual_memory()));
+        let is_given = self.base.settings.is_given("memory_limit");
+        let wanted = if is_given { None } else { memory.map(|n| n.min(usual_memory())) };
         self.small_memory.store(wanted.unwrap_or(0), Ordering::Relaxed);
         self.set_memory(None)?;
         Ok(wanted)

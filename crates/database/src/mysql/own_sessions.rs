@@ -189,7 +189,7 @@ fn add(listed: &[Listed], own: &Ids, scope: Scope, (known, applies): (bool, bool
         others += u32::from(own.is_none() && session.works() && !(applies && session.is_servers()));
     }
     if scope == Scope::Jobs {
-        sample.others = sample.others.filter(|_| known).map(|n| n + others);
+        sample.others = if known { sample.others.map(|n| n + others) } else { None };
     }
 }
 

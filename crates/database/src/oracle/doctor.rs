@@ -126,7 +126,8 @@ impl Answers {
         .filter_map(|(missing, grant)| missing.then_some(grant))
         .collect();
         let grants = (!grants.is_empty()).then(|| format!("GRANT {} TO {user}", grants.join(", ")));
-        let quota = facts.get("tablespace").filter(|_| facts.contains_key("tablespace_without_quota"));
+        let lacks_quota = facts.contains_key("tablespace_without_quota");
+        let quota = if lacks_quota { facts.get("tablespace") } else { None };
         let quota = quota.map(|tablespace| format!("ALTER USER {user} QUOTA 1G ON {tablespace}"));
         grants.into_iter().chain(quota).collect::<Vec<_>>().join("; ")
     }

@@ -198,8 +198,8 @@ impl Endpoint {
             Address::Tcp(host, port) => (host, *port),
         };
         let mut tcp = self.peer().connect(host, port, timeout)?;
-        let Some(tls) = self.tls.as_ref().filter(|_| mode != SslMode::Disable) else { return Ok(Stream::Plain(tcp)) };
-        if !self.encrypts(&mut tcp, mode)? {
+        let Some(tls) = &self.tls else { return Ok(Stream::Plain(tcp)) };
+        if mode == SslMode::Disable || !self.encrypts(&mut tcp, mode)? {
             return Ok(Stream::Plain(tcp));
         }
         match self.peer().encrypt(tcp, host, tls) {
@@ -241,7 +241,8 @@ impl Endpoint {
             SessionRole::Job(_, job) => format!("job {job}"),
         };
         let name = format!("{} {purpose}", self.name);
-        let parallel = role.workers().filter(|_| !is_shared).map_or_else(Vec::new, sql::parallel_settings);
+        let workers = if is_shared { None } else { role.workers() };
+        let parallel = workers.map_or_else(Vec::new, sql::parallel_settings);
         // A pooler refuses most, and sets the others anew before each transaction if the server writes them otherwise (`ISO, MDY`).
         let lists = if is_shared { Vec::new() } else { role.settings() };
         let lists = lists.into_iter().flatten();

@@ -120,7 +120,9 @@ impl Levels for Postgres {
                 }
                 let again = !hang.is_empty() && !started_again && waited >= HANGS + way;
                 // One that is being killed loses its link before it is seen to have ended.
-                if let Some(mut server) = self.private_server().filter(|_| again || found.len() < standbys.len()) {
+                if (again || found.len() < standbys.len())
+                    && let Some(mut server) = self.private_server()
+                {
                     started_again |= again;
                     server.revive(if again { &hang } else { &[] })?;
                 }

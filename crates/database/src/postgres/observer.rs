@@ -88,7 +88,7 @@ impl ObserverSession {
         let c = &mut self.connection;
         self.others.read(|| {
             let task = |row: &Row| {
-                let task = row.number(0).filter(|_| row.is_true(1))?;
+                let task = if row.is_true(1) { row.number(0)? } else { return None };
                 Some(SessionTask { session: task, task })
             };
             let others: Option<Vec<SessionTask>> = c.send_bound("o", &[own_prefix])?.iter().map(task).collect();
@@ -195,8 +195,8 @@ impl Observer for PgObserver {
                     (Some("other"), Some(_)) => sample.others = sample.others.map(|n| n + count),
                     (Some("other"), None) => sample.others = None,
                     (_, Some(doing)) => {
-                        let jobs = row.value(3).filter(|_| !self.is_shared).unwrap_or_default().split(',');
-                        let jobs = jobs.filter_map(|n| n.parse::<u32>().ok());
+                        let jobs = if self.is_shared { None } else { row.value(3) };
+                        let jobs = jobs.unwrap_or_default().split(',').filter_map(|n| n.parse::<u32>().ok());
                         sample.jobs.entry(doing.clone()).or_default().extend(jobs);
                         *sample.sessions.entry(doing).or_default() += count;
                     }

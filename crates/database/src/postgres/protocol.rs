@@ -119,7 +119,7 @@ pub(super) fn timestamps(bytes: &[u8]) -> Option<Vec<i64>> {
     let array = types::array_from_sql(bytes).ok()?;
     let is_one = matches!(array.dimensions().count(), Ok(0 | 1)) && [0, TIMESTAMPTZ].contains(&array.element_type());
     let values = array.values().map(|value| types::timestamp_from_sql(value.unwrap_or_default()));
-    values.collect().ok().filter(|_| is_one)
+    if is_one { values.collect().ok() } else { None }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl Stages for Installed {
         }
         // Of 8 KiB.
         let blocks = String::from_utf8_lossy(&output.stdout).trim().parse::<u64>().ok();
-        Ok(blocks.filter(|_| !settings.own_cache()).map(|blocks| blocks.saturating_mul(8192)))
+        Ok(if settings.own_cache() { None } else { blocks.map(|blocks| blocks.saturating_mul(8192)) })
     }
 
     fn join(&self, setup: &Setup, standby: &mut Server, primary: &Server) -> Result<(), TargetError> {
@@ -91,7 +91,7 @@ impl Stages for Installed {
     fn ask(server: &Server, pid: Pid) -> Result<(), String> {
         let file = std::fs::read_to_string(server.data().join("postmaster.pid")).map_err(|e| e.to_string())?;
         let lines: Vec<&str> = file.lines().map(str::trim).collect();
-        let state = lines.get(7).filter(|_| lines[0] == pid.to_string()).copied().unwrap_or("starting");
+        let state = if lines.len() > 7 && lines[0] == pid.to_string() { lines[7] } else { "starting" };
         if state == "ready" { Ok(()) } else { Err(format!("it is {state}")) }
     }
 }
@@ -119,7 +119,8 @@ fn configure(settings: &Settings, server: &Server) -> Result<(), TargetError> {
 
 /// The configuration file with `all` settings. It includes initdb's file first, so later settings override it.
 fn config(mut all: Vec<(String, String)>, is_standby: bool) -> String {
-    for (least, number) in AT_LEAST.iter().filter(|_| is_standby) {
+    let at_least = if is_standby { &AT_LEAST[..] } else { &[] };
+    for (least, number) in at_least {
         let lower =
             |(name, value): &(String, String)| normal(name) == *least && value.parse().is_ok_and(|n: u64| n < *number);
         if all.iter().any(lower) {

@@ -88,7 +88,9 @@ impl ClientDriver for Sqlite {
         let mut db = self.connector.connect(work.program.commit)?;
         self.ready_cache(&db, work)?;
         let pages = checkpoint::log_pages(work, self.base.facts.block_bytes.unwrap_or_default());
-        if let Some(pages) = pages.filter(|_| !self.base.settings.is_given("wal_autocheckpoint")) {
+        if let Some(pages) = pages
+            && !self.base.settings.is_given("wal_autocheckpoint")
+        {
             set_pragma(&db, "wal_autocheckpoint", &pages.to_string())?;
         }
         checkpoint::make_by_length(&mut db, checkpoint::others_write(work), &self.base.counters)?;

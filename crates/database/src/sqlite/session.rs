@@ -67,7 +67,7 @@ fn holder(files: &[String]) -> Option<String> {
     locks.lines().find_map(|line| {
         let [_, _, _, kind, pid, file, ..] = line.split_whitespace().collect::<Vec<_>>()[..] else { return None };
         let held = kind == "WRITE" && inodes.iter().any(|inode| file.rsplit(':').next() == Some(inode));
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok().filter(|_| held)?;
+        let name = if held { fs::read_to_string(format!("/proc/{pid}/comm")).ok()? } else { return None };
         (pid != std::process::id().to_string()).then(|| format!("{}, process {pid}", name.trim()))
     })
 }

@@ -134,14 +134,14 @@ impl<'a> Costs<'a> {
         let jobs: BTreeSet<u32> = self.costs.iter().map(|c| c.cell.jobs).collect();
         let of_jobs = jobs.iter().filter_map(|jobs| {
             let title = format!("Added to a commit, {}", counted(*jobs as usize, "job"));
-            self.chart(title, ["Round trip, ms", "Added, ms"], |c| added(c).filter(|_| c.cell.jobs == *jobs))
+            self.chart(title, ["Round trip, ms", "Added, ms"], |c| if c.cell.jobs == *jobs { added(c) } else { None })
         });
         let (_, delays) = self.paired.levels_and_delays();
-        let delays = delays.into_iter().filter(|_| jobs.len() > 1);
-        let of_delays = delays.filter_map(|delay_ms| {
+        let delays = if jobs.len() > 1 { delays } else { Default::default() };
+        let of_delays = delays.into_iter().filter_map(|delay_ms| {
             let way = if self.has_own_standbys() { String::new() } else { format!(", {delay_ms} ms one way") };
             let title = format!("Throughput left{way}");
-            self.chart(title, ["Jobs", "% of the baseline"], |c| left(c).filter(|_| c.delay_ms == delay_ms))
+            self.chart(title, ["Jobs", "% of the baseline"], |c| if c.delay_ms == delay_ms { left(c) } else { None })
         });
         of_jobs.chain(of_delays).collect()
     }

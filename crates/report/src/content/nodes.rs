@@ -133,7 +133,8 @@ fn scaling(run: &RunData) -> Table {
     let row = |g: &[&TestRecord]| {
         let all = estimate(g);
         let per_node = all.map(|e| e.mean / f64::from(g[0].nodes.max(1)));
-        let up = all.filter(|_| g[0].nodes > 1).zip(base(g[0])).and_then(|(e, base)| stats::ratio(&e, &base));
+        let up = if g[0].nodes > 1 { all.zip(base(g[0])) } else { None };
+        let up = up.and_then(|(e, base)| stats::ratio(&e, &base));
         let of = |column| mean(g, column);
         let [latency, conflicts, errors] = [column::COMMIT_LATENCY_MS, column::CONFLICTS, column::ERRORS].map(of);
         context! {

@@ -138,7 +138,7 @@ fn chart(colour: usize, side: &PlatformRun<'_>, scan: &Scan<'_>) -> Option<Chart
     // Draws the fitted quantile; the medians lie far above a low one.
     let is_low = fitted_to < 0.5;
     let quantiles = if is_low { [fitted_to, fitted_to, 0.5] } else { QUARTILES };
-    let y_end = fit.iter().map(|f| f.1 * CUT_OFF).reduce(f64::max).filter(|_| is_low);
+    let y_end = if is_low { fit.iter().map(|f| f.1 * CUT_OFF).reduce(f64::max) } else { None };
     let dots = points(&side.label, scan, quantiles);
     let (points, hollow) = if record.is_usable() { (dots, Vec::new()) } else { (Vec::new(), dots) };
     let line = svg::ChartLine {

@@ -114,7 +114,8 @@ fn sampled(periods: &[Period], caption: &str, most: usize, named: impl Fn(&str) 
     means.truncate(most);
     let per_tx = |mean: &[Option<f64>], at: usize| each(mean[at], periods[at].tps());
     let cells = |(mean, name): &Means, at: usize| {
-        let share = mean[at].filter(|_| !is_client(name) && totals[at] > 0.0).map(|m| m / totals[at] * 100.0);
+        let of_database = if !is_client(name) && totals[at] > 0.0 { mean[at] } else { None };
+        let share = of_database.map(|m| m / totals[at] * 100.0);
         let shown = |n: Option<f64>, decimals| n.map_or(ABSENT.to_owned(), |n| number(n, decimals));
         let each = per_tx(mean, at).map_or(ABSENT.to_owned(), |s| duration_ns(s * 1e9));
         [shown(mean[at], 2), shown(share, 1), each]

@@ -52,7 +52,7 @@ fn side_by_side(views: &[Option<&View>], periods: &[Period]) -> Option<Table> {
     let row = |key: &Key, at: usize| views[at].and_then(|view| view.rows.iter().find(|row| view.key(row) == *key));
     let per_second = |n: Option<f64>, at: usize| {
         let seconds = periods[at].activity.as_ref().map_or(0.0, |a| a.seconds);
-        n.filter(|_| seconds > 0.0).map(|n| n / seconds)
+        if seconds > 0.0 { n.map(|n| n / seconds) } else { None }
     };
     let number = |key: &Key, at: usize, column: usize| row(key, at).and_then(|row| View::number(row, column));
     let rate = |key: &Key, at: usize| per_second(number(key, at, by), at);

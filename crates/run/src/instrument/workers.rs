@@ -144,7 +144,8 @@ impl Asked {
     fn sampled(self, waits: &WaitProfile, events: &WaitEvents) -> InWindow {
         let samples = waits.samples;
         let working = |event: &str| !events.resting.has(event) || events.sending.has(event);
-        let Some(at_work) = waits.mean_sessions(working).filter(|_| samples >= MIN_SAMPLES) else {
+        let at_work = if samples >= MIN_SAMPLES { waits.mean_sessions(working) } else { None };
+        let Some(at_work) = at_work else {
             let why = format!(
                 "the number of working processes is unknown with {samples} samples of the window: at least {MIN_SAMPLES} are needed"
             );

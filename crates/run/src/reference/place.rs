@@ -20,7 +20,8 @@ pub fn writable_dir(info: &TargetInfo, role: Role, scratch: &Path) -> Result<Pat
         Role::Log => (&info.log_dir, "log"),
         Role::Data => (&info.data_dir, "data"),
     };
-    let Some(log_dir) = dir.as_deref().filter(|_| info.local).map(Path::new) else {
+    let dir = if info.local { dir.as_deref() } else { None };
+    let Some(log_dir) = dir.map(Path::new) else {
         return Err(not_here(what));
     };
     let device = |path: &Path| fs::metadata(path).map(|m| m.dev()).ok();

@@ -38,7 +38,7 @@ pub(super) fn check(
     let known = workloads_of(plan)?;
     let works = plan.workloads.iter().map(|w| work(&known, plan, w)).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
-    let role = target.abilities().tables.filter(|_| !shared.is_empty());
+    let role = if shared.is_empty() { None } else { target.abilities().tables };
     let existing = role.map_or(Ok(Vec::new()), |role| role.data_set())?;
     let drop_data_set = plan.reload && begins && !existing.is_empty();
     if !drop_data_set {
@@ -47,7 +47,9 @@ pub(super) fn check(
             if let Some(other) = existing.iter().find(|t| t.holds.table == wanted.table && t.holds != wanted) {
                 return Err(other_data(&other.holds, &wanted).into());
             }
-            if let Some(role) = role.filter(|_| existing.iter().any(|t| t.holds == wanted && t.complete)) {
+            if let Some(role) = role
+                && existing.iter().any(|t| t.holds == wanted && t.complete)
+            {
                 role.check_rows(work, table)?;
             }
         }
@@ -95,7 +97,8 @@ struct Size {
 impl Size {
     fn new(target: &dyn Target, work: &Work, table: &Table) -> Size {
         let rows = table.total_rows(&work.params, 0);
-        let pct = target.facts().in_place_pct.filter(|_| table.updated_in_place).map_or(100, |pct| pct.clamp(1, 100));
+        let in_place_pct = if table.updated_in_place { target.facts().in_place_pct } else { None };
+        let pct = in_place_pct.map_or(100, |pct| pct.clamp(1, 100));
         let key = u64::from(!target.facts().rows_in_primary_key && table.primary_key().is_some());
         let row = (table.value_bytes(&work.params) + ROW_OVERHEAD) * 100 / pct;
         Size {
@@ -171,9 +174,10 @@ fn check_space(
     let of_data = info.storage.get("data").and_then(|storage| Some((storage, free_in(storage)?)));
     let (data_place, apart) = match of_data {
         Some((data, free)) => {
-            let dir = log.dir.as_deref().filter(|_| info.local).map(Path::new);
+            let dir = if info.local { log.dir.as_deref().map(Path::new) } else { None };
             let elsewhere = dir.and_then(|d| StorageFacts::read(d).ok()).map(|facts| facts.storage);
-            let storage = elsewhere.as_ref().or_else(|| info.storage.get("log").filter(|_| log.dir.is_none()));
+            let of_log = if log.dir.is_none() { info.storage.get("log") } else { None };
+            let storage = elsewhere.as_ref().or(of_log);
             // Without a known log filesystem, the log is on that of the data.
             let is_other = |log: &&Storage| (&log.source, &log.mount_point) != (&data.source, &data.mount_point);
             (Some(free), storage.filter(is_other).and_then(free_in))

@@ -71,7 +71,7 @@ impl Ended {
         // If jobs are missing, few transactions say nothing of their length.
         let is_whole =
             self.remaining.is_none() && self.measured.elsewhere.processes.iter().all(|of| of.failed.is_none());
-        window_length::longer_s(&prepared.request, &self.measured).filter(|_| is_whole)
+        if is_whole { window_length::longer_s(&prepared.request, &self.measured) } else { None }
     }
 }
 
@@ -255,7 +255,7 @@ impl PlannedTest<'_> {
         let measured = measured.map_err(|e| self.failed(e))?;
         context.book_hold(&hold, try_of);
         // What the server refuses to each job from its first transaction on is no test.
-        let refused = |job: &JobResult| job.refused.clone().filter(|_| job.total == 0 && job.lost.is_some());
+        let refused = |job: &JobResult| if job.total == 0 && job.lost.is_some() { job.refused.clone() } else { None };
         let refusals: Option<Vec<Refusal>> = measured.jobs.iter().map(refused).collect();
         if let Some(refusal) = refusals.and_then(|all| all.into_iter().next()) {
             return Err(TargetError::from(refusal).into());
@@ -265,7 +265,10 @@ impl PlannedTest<'_> {
         let left = lost.is_some() || measured.after.is_err() || !has_same_members(&measured);
         let remaining = if left { spread::without_lost(context.side.target.as_ref()) } else { None };
         let target = of_the_rest(context, &remaining);
-        if let Some(lost) = lost.filter(|_| remaining.is_none() && target.info().is_err()) {
+        if let Some(lost) = lost
+            && remaining.is_none()
+            && target.info().is_err()
+        {
             // The server is down, not only a session: the test is not stored, so a resume repeats it.
             return Err(TargetError::lost(lost, measured.merged.full_disk).into());
         }
@@ -366,9 +369,9 @@ impl PlannedTest<'_> {
         let (plan, info) = (&context.manifest.plan, &prepared.info);
         // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
         // are changed as well.
-        let start = Some(&context.manifest.target).filter(|_| !is_temporary(&plan.target) && plan.arms().is_none());
+        let start = (!is_temporary(&plan.target) && plan.arms().is_none()).then_some(&context.manifest.target);
         let of_arm = context.variants.changed(plan, &context.side.info);
-        let levels = kind_of(&plan.target).ok().filter(|_| plan.levels().is_some());
+        let levels = if plan.levels().is_some() { kind_of(&plan.target).ok() } else { None };
         let mut now = info.clone();
         for name in levels.map_or(&[][..], |kind| kind.level_settings()) {
             let at_start = start.and_then(|start| start.settings.get_key_value(*name));
@@ -439,5 +442,5 @@ fn of_the_rest<'a>(context: &'a Context<'_>, remaining: &'a Option<RemainingNode
 
 /// Maker of the database's own reports, if the plan asks for them.
 fn native_reports<'a>(context: &'a Context<'_>) -> Option<&'a dyn NativeReports> {
-    context.side.target.abilities().native_reports.filter(|_| context.manifest.plan.native_report())
+    if context.manifest.plan.native_report() { context.side.target.abilities().native_reports } else { None }
 }

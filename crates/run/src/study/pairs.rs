@@ -207,7 +207,8 @@ impl Context<'_> {
     /// Whether the comparison has reached its precision at a declared look, with `done` pairs.
     fn is_precise(&self, comparison: &Comparison<'_>, of_pair: &InPair, done: usize) -> bool {
         let paired = comparison.paired;
-        let Some(precision) = paired.precision.filter(|_| paired.looks.contains(&done)) else { return false };
+        let wanted = if paired.looks.contains(&done) { paired.precision } else { None };
+        let Some(precision) = wanted else { return false };
         let cells = cells(&self.records, paired.pairs);
         let is_meant = |cell: &&Cell<'_>| {
             (cell.workload, cell.jobs, cell.other()) == (comparison.code, comparison.jobs, of_pair.beside)

@@ -92,7 +92,7 @@ impl Context<'_> {
         if known.is_none() {
             let calibration = self.calibrate(workload, &work)?;
             let defined = work.workload.redo.is_some() || work.workload.scripts.is_some();
-            if let Some(note) = calibration.note.as_ref().filter(|_| defined) {
+            if defined && let Some(note) = &calibration.note {
                 self.warn(format!("{}: {note}", workload.code));
             }
             work = with(&work, &calibration.parameters);
@@ -136,7 +136,8 @@ impl Context<'_> {
     /// The value of `:scale`, as pgbench finds it: its own scripts need that of the tables, others have 1.
     fn scale(&self, workload: &PlannedWorkload, work: &Work, scripts: &Mix) -> Result<Calibration, StudyError> {
         let given = workload.parameters.contains_key(SCALE);
-        let Some((query, queries)) = scripts.scale.zip(self.side.target.abilities().tables).filter(|_| !given) else {
+        let asked = if given { None } else { scripts.scale.zip(self.side.target.abilities().tables) };
+        let Some((query, queries)) = asked else {
             let one = scripts.lacks(SCALE) && !given;
             let note = "the variable scale is 1, as pgbench has it for scripts of your own: give --define scale=N";
             return Ok(Calibration { note: one.then(|| note.to_owned()), ..Calibration::default() });

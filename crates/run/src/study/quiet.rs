@@ -173,7 +173,8 @@ impl Hold {
 
     /// Whether another window follows one that is over: others disturbed it, and it took no more than may still be waited.
     fn repeats(&mut self) -> bool {
-        let Some(opened) = self.looked.filter(|_| self.may_repeat && !self.in_vain) else { return false };
+        let looked = if self.may_repeat && !self.in_vain { self.looked } else { None };
+        let Some(opened) = looked else { return false };
         let waited_s = self.began.unwrap_or(opened).elapsed().as_secs_f64();
         if waited_s >= self.most_s {
             return false;

@@ -96,9 +96,9 @@ impl Context<'_> {
         failure: StudyError,
     ) -> Result<(), StudyError> {
         let work = self.work(workload, &Default::default()).ok();
-        let Some(full_disk) = is_full_disk(&failure).filter(|_| !self.stopped() && self.side.target.info().is_ok())
-        else {
-            return Err(failure);
+        let full_disk = match is_full_disk(&failure) {
+            Some(full_disk) if !self.stopped() && self.side.target.info().is_ok() => full_disk,
+            _ => return Err(failure),
         };
         let failure = explained(failure, self.side.target.as_ref(), &self.side.info);
         if self.tries.end_try() {
@@ -117,7 +117,9 @@ impl Context<'_> {
             Refused::Arm(arm, jobs) => format!("arm {arm} with {} and more: {why}", counted(*jobs as usize, "job")),
             Refused::Jobs(_) | Refused::Whole => why,
         };
-        if let Some(work) = work.filter(|_| refused == Refused::Whole) {
+        if refused == Refused::Whole
+            && let Some(work) = work
+        {
             self.drop_unneeded_tables(&work);
         }
         if full_disk {
@@ -132,9 +134,9 @@ impl Context<'_> {
 
     /// Drops a data set whose loading filled a disk: no other workload can use it, and none could write. One that the user keeps stays.
     fn drop_partial_data_set(&mut self) {
-        let Some(role) = self.side.target.abilities().tables.filter(|_| !self.manifest.plan.keep_data) else {
-            return;
-        };
+        let keeps = self.manifest.plan.keep_data;
+        let role = if keeps { None } else { self.side.target.abilities().tables };
+        let Some(role) = role else { return };
         let is_partial = role.data_set().is_ok_and(|tables| tables.iter().any(|table| !table.complete));
         if let Some(e) = is_partial.then(|| role.drop_data_set()).and_then(Result::err) {
             self.warn(format!("the data set that filled the disk could not be dropped: {e}"));

@@ -68,7 +68,7 @@ impl Context<'_> {
                 }
                 let is_over =
                     repetition == plan.repeat && (self.tries.is_end || !self.may_be_tried_again(&workload.code));
-                if let Some(work) = self.works.get(&key).filter(|_| is_over).cloned() {
+                if is_over && let Some(work) = self.works.get(&key).cloned() {
                     self.drop_unneeded_tables(&work);
                 }
             }
@@ -149,7 +149,8 @@ impl Context<'_> {
             self.tries.end_try();
             return None;
         }
-        let swept = SweepPoints::new(&self.known, workload).parameter.filter(|_| record.swept().is_some());
+        let is_swept = record.swept().is_some();
+        let swept = if is_swept { SweepPoints::new(&self.known, workload).parameter } else { None };
         let value = swept.and_then(|of| record.parameters.get(&of.name).copied());
         Some(SweepPoint { nodes: record.nodes, jobs: record.jobs, value, try_of: Some(first) })
     }
@@ -208,7 +209,7 @@ impl Context<'_> {
 
     /// Maximum number of parallel workers of a sweep. One given by the user is not limited: the test reports how many came.
     fn max_parallel_workers(&self, given: bool) -> i64 {
-        let limit = self.side.target.abilities().parallel_queries.filter(|_| !given);
+        let limit = if given { None } else { self.side.target.abilities().parallel_queries };
         let limit = limit.and_then(|parallel| parallel.max_parallel_workers().ok()?);
         limit.map_or(i64::MAX, |limit| limit.workers.into())
     }

@@ -73,7 +73,8 @@ impl Side {
         forgive_privilege(plan, &mut findings)?;
         listener.on(Event::Doctor(&findings));
         let change = earlier.and_then(|earlier| Change::between(earlier, &info, temporary));
-        let names: Vec<&str> = request.settings.keys().map(String::as_str).filter(|_| plan.arms().is_some()).collect();
+        let settings = plan.arms().map(|_| request.settings.keys());
+        let names: Vec<&str> = settings.into_iter().flatten().map(String::as_str).collect();
         let forced = forced(change.as_ref(), &findings, plan.force, &names)?;
         fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;
@@ -83,8 +84,9 @@ impl Side {
         info.notes.extend(space.notes.iter().cloned());
         let data_files = data_files(target.as_ref(), &info);
         let server = server_of(target.as_ref())?;
-        let cache_bytes = target.abilities().tables.filter(|_| !temporary && plan.server_memory_bytes().is_some());
-        let cache_bytes = cache_bytes.map_or(Ok(None), |cache| cache.set_cache(None))?;
+        let sets_cache = !temporary && plan.server_memory_bytes().is_some();
+        let cache = if sets_cache { target.abilities().tables } else { None };
+        let cache_bytes = cache.map_or(Ok(None), |cache| cache.set_cache(None))?;
         let server_memory = server_memory::known(plan, &info, cache_bytes, machine.memory_bytes)?;
         listener.on(Event::Step("opening the reference log writer".to_owned()));
         let no_limit = kind_of(&request.url)?.no_limit.as_deref();
@@ -115,7 +117,9 @@ impl Side {
     pub(super) fn read_back(&mut self, values: &BTreeMap<String, Option<String>>) -> Result<(), TargetError> {
         let mut info = self.target.info()?;
         for (name, value) in values {
-            if let Some(value) = value.as_ref().filter(|_| !info.settings.contains_key(name)) {
+            if let Some(value) = value
+                && !info.settings.contains_key(name)
+            {
                 info.settings.insert(name.clone(), value.clone());
             }
         }

@@ -53,7 +53,7 @@ impl VariantsState {
     pub(super) fn changed(&self, plan: &Plan, info: &TargetInfo) -> Option<Note> {
         let variant = plan.arms()?.variants.get(self.now)?;
         // loadline itself changes settings of a private server from test to test; nobody else does.
-        let found = self.found.get(self.now).filter(|_| !is_temporary(plan.target_of(variant)))?;
+        let found = if is_temporary(plan.target_of(variant)) { return None } else { self.found.get(self.now)? };
         settings::changed_since(&found.of.target, info)
     }
 
@@ -101,7 +101,9 @@ pub(super) fn may_change_redo(plan: &Plan, workload: &PlannedWorkload) -> bool {
 pub(super) fn plan_of(plan: &Plan, n: usize) -> Plan {
     let mut own = plan.clone();
     // The plan is that of the first.
-    if let Some(variant) = plan.arms().and_then(|paired| paired.variants.get(n)).filter(|_| n > 0) {
+    if n > 0
+        && let Some(variant) = plan.arms().and_then(|paired| paired.variants.get(n))
+    {
         plan.target_of(variant).clone_into(&mut own.target);
         own.settings.clone_from(&variant.settings);
         own.workloads.iter_mut().for_each(|w| {
@@ -128,7 +130,7 @@ pub(super) fn keep(plan: &mut Plan, mut plans: Vec<Plan>) -> Result<(), StudyErr
 
 /// The level and distance that `window` is measured under; `None` in the baseline, which has the distance of its pair.
 fn point(window: &InPair) -> Option<&LevelPoint> {
-    window.level.as_ref().filter(|_| window.arm != Letter::A)
+    if window.arm == Letter::A { None } else { window.level.as_ref() }
 }
 
 /// The level in force in `window`; `None` in the baseline, and in a run without levels.
@@ -213,7 +215,7 @@ impl Context<'_> {
 
     /// The settings that the variants give, as the target of all states them; none if some have their own.
     fn given_values(&self, paired: &Paired) -> Result<Values, StudyError> {
-        let settings = self.side.target.abilities().settings.filter(|_| self.shares_target());
+        let settings = if self.shares_target() { self.side.target.abilities().settings } else { None };
         let Some(settings) = settings else { return Ok(Values::new()) };
         let value = |name: &String| Ok((name.clone(), settings.setting(name)?));
         differing(paired.variants.iter().map(|variant| &variant.settings)).into_iter().map(value).collect()
@@ -261,7 +263,8 @@ impl Context<'_> {
             switch::run(Letter::nth(n), command, &self.interrupted)?;
         }
         let differ = !differing(paired.variants.iter().map(|variant| &variant.settings)).is_empty();
-        let settings = self.side.target.abilities().settings.filter(|_| differ && self.shares_target());
+        let switches = differ && self.shares_target();
+        let settings = if switches { self.side.target.abilities().settings } else { None };
         if let Some(settings) = settings {
             let (target, restarted) = settings.switch(&self.requests[n], state.restart)?;
             state.restart |= restarted && changed;
