@@ -179,7 +179,8 @@ fn environment() -> Result<Environment<'static>, Error> {
 
 /// Writes `value`, whose text is escaped unless the template calls it safe; what is none is nothing.
 fn escaped(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
-    let written = match value.as_str().filter(|_| !value.is_safe()) {
+    let unsafe_text = if value.is_safe() { None } else { value.as_str() };
+    let written = match unsafe_text {
         None if value.is_none() => Ok(()),
         None => write!(out, "{value}"),
         Some(text) => match state.auto_escape() {

@@ -32,7 +32,7 @@ const NOTE_CLIENT_CPU: f64 = 0.25;
 /// Queries with a known number of rows must have read them. The database may count more (its catalog, other sessions).
 pub(crate) fn rows_read(e: &Evidence<'_>) -> Option<Verdict> {
     let volume = e.work().workload.volume(&e.work().params).map(|of| of.rows).filter(|rows| *rows > 0.0);
-    let per_tx = volume.filter(|_| !e.work().program.writes())?;
+    let per_tx = if e.work().program.writes() { return None } else { volume? };
     let Some(counted) = e.grown(counter::ROWS_READ) else {
         return Some(not_made(e.missing("the database does not count the rows that it reads")));
     };

@@ -109,7 +109,8 @@ fn no_commit(e: &Evidence<'_>) -> &'static str {
         return "a script may commit anywhere, or not at all: its commits are not timed";
     }
     let unseen = merged.commit.count() == 0 && merged.transaction.count() > 0;
-    e.request.target.facts().commit_unseen.filter(|_| unseen).unwrap_or(NONE_COMPLETED)
+    let why = if unseen { e.request.target.facts().commit_unseen } else { None };
+    why.unwrap_or(NONE_COMPLETED)
 }
 
 /// Figures by column id: a counter, what its growth is divided by, and unit; in groups by the reason for their absence.

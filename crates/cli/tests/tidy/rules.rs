@@ -109,6 +109,11 @@ pub(crate) const RULES: &[Rule] = &[
         )
     },
     rule(
+        "A condition is an if, a match guard or a branch: no `.filter` of what is not looked at.",
+        |tree| in_code(tree, |_| true, |line| line.contains("filter(|_|")),
+        || each(&["found.filter(|_| wanted)"]),
+    ),
+    rule(
         "A reason is a value: its text is not compared, split or searched. Words of a server or another tool are not of ours.",
         |tree| in_code(tree, |_| true, searches_a_reason),
         || {

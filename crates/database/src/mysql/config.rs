@@ -160,7 +160,7 @@ fn parse_options(text: &str) -> BTreeMap<String, String> {
     for line in text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';'])) {
         if let Some(group) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             of_client = matches!(group, "client" | "client-server" | "client-mariadb");
-        } else if let Some((name, value)) = line.split_once('=').filter(|_| of_client) {
+        } else if of_client && let Some((name, value)) = line.split_once('=') {
             options.insert(name.trim().replace('_', "-"), unquoted(value.trim()));
         }
     }

@@ -64,7 +64,8 @@ impl Doctor for Mysql {
                 checkpoints.extend(Driver::ALL.map(|d| (d, Capability::Checkpoint, labelled(&why))));
             }
             // loadline itself changes it on private servers only, where it is what was given.
-            let value = flush.filter(|_| !private).map_or(instance.settings.flush(), |value| value as u8);
+            let given = if private { None } else { flush };
+            let value = given.map_or(instance.settings.flush(), |value| value as u8);
             let waits = matches!(value, 1 | 3);
             if waits && private {
                 continue;
@@ -117,7 +118,7 @@ fn ask(c: &mut Connection, settings: &MysqlSettings, instance: &MysqlInstance) -
         CommitTimes::Partial => "partial",
         CommitTimes::Timed(_) => "timed",
     };
-    let memory = std::fs::read_to_string("/proc/meminfo").ok().filter(|_| *local);
+    let memory = if *local { std::fs::read_to_string("/proc/meminfo").ok() } else { None };
     let memory = memory.and_then(|text| crate::machine::total_memory(&text)).map(|bytes| bytes as f64);
     let pool = settings.number("innodb_buffer_pool_size").unwrap_or(0.0);
     let (log_dir, flavour) = (settings.log_dir(), instance.endpoint.recognised.flavour());

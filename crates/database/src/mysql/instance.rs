@@ -44,7 +44,7 @@ pub(super) fn identify(endpoints: Vec<Endpoint>, private: bool) -> Result<MysqlN
         let settings = MysqlSettings::read(&mut c)?;
         refuse_group(&mut c, &settings, &endpoint.config.place())?;
         let member = Member::await_ready(&mut c, &settings, private, &endpoint.config.place())?;
-        if let Some(member) = member.as_ref().filter(|_| several) {
+        if several && let Some(member) = &member {
             endpoint.config.node = Some(format!("node {} ('{}')", node + 1, member.name));
         }
         let endpoint = Arc::new(endpoint);

@@ -119,7 +119,7 @@ impl Version {
     pub(super) fn parse(text: &str) -> Version {
         let product = if text.contains("MariaDB") { Product::Mariadb } else { Product::Mysql };
         // MariaDB before 11 adds this prefix for old replicas.
-        let text = text.strip_prefix("5.5.5-").filter(|_| product == Product::Mariadb).unwrap_or(text);
+        let text = if product == Product::Mariadb { text.strip_prefix("5.5.5-").unwrap_or(text) } else { text };
         Version { release: Release::new(product, text), text: text.to_owned() }
     }
 

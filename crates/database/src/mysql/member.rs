@@ -49,7 +49,7 @@ impl Member {
             cluster: of("wsrep_cluster_state_uuid").to_owned(),
             size: of("wsrep_cluster_size").parse().unwrap_or(0),
             ready: of("wsrep_local_state") == SYNCED && status == "Primary" && of("wsrep_ready") == "ON",
-            applied: of("wsrep_last_committed").parse().ok().filter(|_| status == "Primary"),
+            applied: if status == "Primary" { of("wsrep_last_committed").parse().ok() } else { None },
             said: format!("it is {comment} in a {status} part of the cluster, and must be Synced and Primary"),
         })
     }

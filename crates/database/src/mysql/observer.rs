@@ -63,7 +63,7 @@ impl ObserverSession {
 
     fn read(&mut self) -> Result<Counters, TargetError> {
         let c = &mut self.connection;
-        let of_galera = KNOWLEDGE.galera_status.iter().filter(|_| self.instance.member.is_some());
+        let of_galera = if self.instance.member.is_some() { &KNOWLEDGE.galera_status[..] } else { &[] };
         let status = c.shown("GLOBAL STATUS", KNOWLEDGE.status.iter().chain(of_galera))?;
         let mut counters = numbers(status, "").collect::<Counters>();
         if counters.get("wsrep_local_state").is_some_and(|state| !member::MEMBER.contains(state)) {
@@ -196,7 +196,7 @@ impl Observer for MysqlObserver {
             if !sessions.sample(connection, *scope, seen, rows, &mut sample)? {
                 return Ok(None);
             }
-            if let Some(others) = others.as_mut().filter(|_| sees_all) {
+            if sees_all && let Some(others) = others {
                 others.read(|| sessions.other_threads(connection).map(Some))?;
             }
         }

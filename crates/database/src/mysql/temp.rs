@@ -166,7 +166,7 @@ impl TempServer {
 
     /// The replica, of which levels need one.
     pub(super) fn replica(&self) -> Option<&Server> {
-        self.further.first().filter(|_| self.setup.levels)
+        if self.setup.levels { self.further.first() } else { None }
     }
 
     pub(super) fn endpoint_of(&self, server: &Server) -> Result<Endpoint, TargetError> {
@@ -175,7 +175,7 @@ impl TempServer {
 
     /// URLs of the server and of the further nodes of a cluster, without passwords.
     pub(super) fn urls(&self) -> Vec<String> {
-        let nodes = self.further.iter().filter(|_| !self.setup.levels);
+        let nodes = if self.setup.levels { &[] } else { &self.further[..] };
         std::iter::once(&self.first).chain(nodes).map(Server::url).collect()
     }
 }

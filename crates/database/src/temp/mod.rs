@@ -227,9 +227,9 @@ impl Setup {
     /// Refuses several servers with block caches of so many bytes if there is too little memory for them.
     fn check_memory(&self, cache: u64) -> Result<(), TargetError> {
         let Product { memory_mib, cache: setting, .. } = self.product;
-        let Some(beside) = memory_mib.filter(|_| self.servers > 1) else { return Ok(()) };
+        let Some(beside) = memory_mib else { return Ok(()) };
         let each = cache.saturating_add(beside << 20);
-        if each <= self.memory {
+        if self.servers <= 1 || each <= self.memory {
             return Ok(());
         }
         let servers = u64::from(self.servers);

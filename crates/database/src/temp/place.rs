@@ -37,7 +37,7 @@ impl TempUrl {
     pub(crate) fn parse(url: &str, product: &Product) -> Result<TempUrl, TargetError> {
         let Product { scheme, bin, providers, parameter, .. } = product;
         let usage = |what: String| TargetError::Usage(format!("'{}': {what}", crate::redact(url)));
-        let rest = url.split_once(':').filter(|_| has_scheme(url, scheme)).map(|(_, rest)| rest);
+        let rest = if has_scheme(url, scheme) { url.split_once(':').map(|(_, rest)| rest) } else { None };
         let rest = rest.ok_or_else(|| usage(format!("the URL of a private server is {scheme}: or {scheme}:/dir")))?;
         let (dir, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut address = TempUrl::default();

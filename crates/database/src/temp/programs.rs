@@ -192,7 +192,8 @@ impl Program {
         };
         let output = version(user.command(path, Signal::SIGKILL), at_most).map_err(|e| failed(e.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
-        Program::parse(path, &text).filter(|_| output.status.success()).ok_or_else(|| {
+        let program = if output.status.success() { Program::parse(path, &text) } else { None };
+        program.ok_or_else(|| {
             let stderr = String::from_utf8_lossy(&output.stderr);
             failed(format!("its output is '{}'", [text.trim(), stderr.trim()].concat()))
         })

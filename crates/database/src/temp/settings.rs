@@ -143,8 +143,9 @@ impl Product {
 
     /// Refuses several servers without a program that they need in one of `dirs`.
     pub(super) fn check_needs(&self, servers: u32, dirs: &[PathBuf]) -> Result<(), TargetError> {
-        let missing = self.needs.iter().find(|name| !dirs.iter().any(|dir| dir.join(name).is_file()));
-        let Some(name) = missing.filter(|_| servers > 1) else { return Ok(()) };
+        let lacks = |name: &&String| !dirs.iter().any(|dir| dir.join(name).is_file());
+        let missing = if servers > 1 { self.needs.iter().find(lacks) } else { None };
+        let Some(name) = missing else { return Ok(()) };
         Err(TargetError::Local(format!(
             "'{name}' is missing, with which a {} that joins gets its data: install it ('apt-get install rsync {}' on Debian and \
              Ubuntu)",

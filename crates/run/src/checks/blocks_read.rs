@@ -87,7 +87,8 @@ fn compared(
     let calls = w.most_reads().ok_or_else(|| uncounted("its reads"))?;
     let bytes = w.grown(counter::READ_BYTES).ok_or_else(|| uncounted("the bytes it reads"))?;
     let of_device = [device.reads_per_s, device.read_mib_per_s * MIB].map(|per_s| per_s * w.seconds);
-    let share = device_share([calls, bytes], of_device, is_sequential(work)).filter(|_| calls >= MIN_READS);
+    let is_enough = calls >= MIN_READS;
+    let share = if is_enough { device_share([calls, bytes], of_device, is_sequential(work)) } else { None };
     let beyond = counted.and_then(|[asked, read]| beyond_own_cache(asked, read));
     if share.is_none() && beyond.is_some_and(|beyond| beyond >= 1.0 - MIN_HIT_SHARE) {
         return Err(TOO_FEW.to_owned());

@@ -85,7 +85,8 @@ fn lent_at_most(
     };
     let by_checkpoint = done
         .map(|s| (s / (s + window_s), format!("a checkpoint after the window had synced all of it {s:.2} s later")));
-    let by_memory = facts.memory.filter(|_| written > 0.0).map(|memory| {
+    let memory = if written > 0.0 { facts.memory } else { None };
+    let by_memory = memory.map(|memory| {
         let [of_writes, of_memory] = [written, memory.bytes as f64].map(format::bytes);
         let text = format!("{of_writes} were written, and the server's memory has {of_memory} ({})", memory.source);
         (memory.bytes as f64 / written, text)
@@ -108,7 +109,7 @@ fn lent_at_most(
 
 /// Bytes of new rows per second, for work that only adds rows.
 fn added(figures: &Test, request: &Request) -> Option<f64> {
-    figures.figure(column::DATA_MIB_PER_S).filter(|_| only_adds(&request.work)).map(|mib| mib * MIB)
+    if only_adds(&request.work) { figures.figure(column::DATA_MIB_PER_S).map(|mib| mib * MIB) } else { None }
 }
 
 fn writes(figures: &Test, request: &Request, w: &Counters<'_>, device: Option<f64>) -> Result<Writes, &'static str> {

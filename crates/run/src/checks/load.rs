@@ -107,7 +107,8 @@ pub(crate) fn rate(e: &Evidence<'_>) -> Verdict {
 pub(crate) fn think_time(e: &Evidence<'_>) -> Option<Verdict> {
     let asked_ns = e.request.load.think_s? * 1e9;
     let n = e.merged().thoughts;
-    let Some(mean_ns) = mean_think_ns(&e.measured.jobs, e.merged()).filter(|_| n >= LEAST_THOUGHTS) else {
+    let mean_ns = if n >= LEAST_THOUGHTS { mean_think_ns(&e.measured.jobs, e.merged()) } else { None };
+    let Some(mean_ns) = mean_ns else {
         let detail = format!("{n} think times ended in the window: too few to know their mean; use a longer window");
         return Some(not_made(detail));
     };

@@ -54,21 +54,25 @@ fn read_times(out: &mut Test, e: &Evidence<'_>, w: &Counters<'_>) {
     let counted = time.zip(reads).map(|(ns, n)| ns / n);
     let mean = counted.filter(|ns| *ns >= LEAST_IO_NS).map(|ns| ns / 1e3);
     let (transactions, tps) = (&e.merged().transaction, e.tps());
-    let per_tx = w.rate(counter::BLOCK_READS).filter(|_| tps > 0.0).map(|reads| reads / tps);
+    let is_one = tps > 0.0 && is_one_read(e.work());
+    let per_tx = if is_one { w.rate(counter::BLOCK_READS).map(|reads| reads / tps) } else { None };
     let why = match (time, reads) {
         (Some(_), Some(_)) => NOT_READ,
         (Some(_), None) => "the database counts no reads, or blocks of several that it reads at once",
         (None, _) => "the database does not time its reads",
     };
     out.set_or_fallback(column::READ_TIME_US_MEAN, mean, why);
-    let blocks_per_tx = match per_tx.filter(|_| is_one_read(e.work())) {
+    let blocks_per_tx = match per_tx {
         Some(n) if ONE_READ.contains(&n) => Ok(n),
         Some(n) => Err(format!("a transaction read {n:.2} blocks: its time is not that of one read")),
         None => Err("read times are known only for transactions that read a single block each".to_owned()),
     };
     if let Ok(blocks_per_tx) = blocks_per_tx {
-        let of_transactions = transactions.mean_ns().filter(|_| mean.is_none());
-        of_transactions.into_iter().for_each(|ns| out.set(column::READ_TIME_US_MEAN, ns / 1e3));
+        if mean.is_none()
+            && let Some(ns) = transactions.mean_ns()
+        {
+            out.set(column::READ_TIME_US_MEAN, ns / 1e3);
+        }
         out.notes.push(Note::ReadsTimedByTransactions { blocks_per_tx, mean_is_counted: mean.is_some() });
     }
     let spread = blocks_per_tx.and_then(|_| spread(transactions).ok_or_else(|| NONE_COMPLETED.to_owned()));

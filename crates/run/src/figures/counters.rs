@@ -108,7 +108,8 @@ impl<'a> Counters<'a> {
         const LATE: f64 = 20.0;
         let (open, close) = (&self.open.counters, &self.close.counters);
         let lower = open.iter().filter_map(|(name, was)| {
-            let short = name.strip_prefix("loadline.").filter(|_| !counter::GAUGES.contains(&name.as_str()))?;
+            let is_gauge = counter::GAUGES.contains(&name.as_str());
+            let short = if is_gauge { return None } else { name.strip_prefix("loadline.")? };
             (close.get(name)? + LATE < *was).then_some(short)
         });
         lower.chain(self.open.reset_until(self.close)).map(str::to_owned).collect()

@@ -30,7 +30,8 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     // Both of the same snapshots: one read late has more of both.
     let of_snapshots =
         c.exact_on_time().and_then(|done| c.grown_on_time(counter::REDO_BYTES).map(|bytes| bytes / done.count));
-    let per_tx = of_snapshots.or_else(|| redo.filter(|_| tps > 0.0).map(|bytes| bytes / tps));
+    let of_window = if tps > 0.0 { redo.map(|bytes| bytes / tps) } else { None };
+    let per_tx = of_snapshots.or(of_window);
     set(column::REDO_MIB_PER_S, redo.map(|bytes| bytes / MIB));
     set(column::REDO_BYTES_PER_TX, per_tx);
     set(column::REDO_KIB_PER_TX, per_tx.map(|bytes| bytes / KIB));
@@ -86,7 +87,8 @@ pub(crate) fn are_comparable(e: &Evidence<'_>) -> Result<(), String> {
         return Err(format!("a script's {statement} may commit by itself, which its client does not see"));
     }
     let works_alone = request.work.parallel_workers().is_none_or(|n| n <= 1);
-    request.target.facts().commits_of_workers.filter(|_| !works_alone).map_or(Ok(()), |why| Err(why.to_owned()))
+    let unseen = if works_alone { None } else { request.target.facts().commits_of_workers };
+    unseen.map_or(Ok(()), |why| Err(why.to_owned()))
 }
 
 /// Time of log file sync, as measured by the database; else by Little's law: sessions waiting for the log writer =
@@ -96,7 +98,8 @@ pub(crate) fn log_file_sync(e: &Evidence<'_>, out: &mut Test) {
     let (profile, tps) = (e.measured.waits(), e.tps() * e.merged().commits_per_tx());
     let events = &e.request.target.facts().waits.log_sync;
     let timed = e.counters.as_ref().ok().and_then(|c| c.rate_on_time(counter::LOG_WAIT_NS));
-    let sampled = profile.mean_sessions(|event| events.has(event)).filter(|_| profile.samples >= 5);
+    let is_sampled = profile.samples >= 5;
+    let sampled = if is_sampled { profile.mean_sessions(|event| events.has(event)) } else { None };
     match (timed, sampled) {
         (Some(ns_per_s), _) if tps > 0.0 => out.set(ID, ns_per_s / tps / 1e6),
         _ if events.is_empty() => out.set_fallback_reason(ID, "the target does not report wait events"),

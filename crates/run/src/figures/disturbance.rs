@@ -73,7 +73,7 @@ pub(crate) fn shares(out: &mut Test, around: &Around, steal_pct: Option<f64>, de
     out.set_or_absent(column::CPU_STEAL_PCT, steal, unless_short("/proc/stat could not be read"));
     // A CPU that came or went in between has no time of the window.
     let hot_ms = b.thermal_ms.iter().filter_map(|(cpu, ms)| ms.checked_sub(*a.thermal_ms.get(cpu)?)).max();
-    let thermal = hot_ms.filter(|_| is_long).map(|ms| ms as f64 / 10.0 / seconds);
+    let thermal = if is_long { hot_ms.map(|ms| ms as f64 / 10.0 / seconds) } else { None };
     let why = "the kernel does not time thermal throttling here (virtual machine, or Linux before 5.6)";
     out.set_or_absent(column::THERMAL_THROTTLED_PCT, thermal, unless_short(why));
     let frequency = a.frequency_pct.zip(b.frequency_pct).map(|(a, b)| f64::midpoint(a, b));
@@ -174,13 +174,15 @@ fn other_io(out: &mut Test, used: &Used, seconds: f64, device_util_pct: Option<f
 
 /// Processes whose I/O not even root may read, as that of process 1 in some containers.
 fn left_out(used: &Used, seconds: f64) -> Option<Note> {
-    let (name, _) = used.io_unread.as_ref().filter(|_| used.io_unread_s > IO_UNREAD * seconds)?;
+    let is_much = used.io_unread_s > IO_UNREAD * seconds;
+    let (name, _) = if is_much { used.io_unread.as_ref()? } else { return None };
     Some(Note::OtherIoUnread { process: name.clone(), cpu_pct: 100.0 * used.io_unread_s / seconds })
 }
 
 pub(crate) fn confined(out: &mut Test, request: &Request, [a, b]: &[Surroundings; 2]) {
     let online = b.cpus.len();
-    let withheld = b.loadline.allowed.as_ref().filter(|_| online > 0).map(|allowed| {
+    let allowed = if online > 0 { b.loadline.allowed.as_ref() } else { None };
+    let withheld = allowed.map(|allowed| {
         let usable = allowed.iter().filter(|cpu| b.cpus.contains_key(cpu)).count();
         100.0 * (online - usable) as f64 / online as f64
     });

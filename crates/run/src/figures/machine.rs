@@ -68,7 +68,7 @@ fn of_agents(measured: &Measured, out: &mut Test) {
     let why = "the CPU time of an agent is unknown";
     let window_s = measured.schedule.window_s();
     let done = loadline_load::tps(&measured.jobs, &measured.schedule) * window_s;
-    let ns = processes::cpu_ns(&measured.elsewhere.processes, window_s).filter(|_| done > 0.0);
+    let ns = if done > 0.0 { processes::cpu_ns(&measured.elsewhere.processes, window_s) } else { None };
     out.set_or_absent(column::CLIENT_CPU_US_PER_TX, ns.map(|ns| ns / 1e3 / done), why);
     let share = processes::busiest(&measured.elsewhere.processes).map(|(_, share)| share * 100.0);
     out.set_or_absent(column::CLIENT_CPU_PCT, share, why);
@@ -80,7 +80,7 @@ fn of_agents(measured: &Measured, out: &mut Test) {
 fn own_part(request: &Request, measured: &Measured, ns: f64) -> Option<f64> {
     let readings = [&measured.readings.at_start, &measured.readings.at_end];
     let [a, b] = readings.map(|e| e.job_threads);
-    let (a, b) = a.zip(b).filter(|_| !request.load.has_rate())?;
+    let (a, b) = if request.load.has_rate() { return None } else { a.zip(b)? };
     let run = b.run_ns.checked_sub(a.run_ns)? as f64;
     let wait = b.wait_ns.checked_sub(a.wait_ns)? as f64;
     let jobs_ns = measured.schedule.window_ns() as f64 * measured.jobs.len() as f64;
@@ -107,7 +107,8 @@ pub(crate) fn cost(e: &Evidence<'_>, out: &mut Test) {
                 Some(used.others_io_bytes as f64)
             };
             let others = e.measured.around.as_ref().and_then(of_others).unwrap_or(0.0);
-            let devices = [e.rates.disk, e.rates.data_disk.filter(|_| e.request.data_disk != e.request.disk)];
+            let is_same = e.request.data_disk == e.request.disk;
+            let devices = [e.rates.disk, if is_same { None } else { e.rates.data_disk }];
             let device_mib_per_s = devices.iter().flatten().map(|d| d.write_mib_per_s).reduce(|a, b| a + b);
             let device_bytes = device_mib_per_s.map(|mib| mib * MIB * used.seconds - others);
             per_transaction(out, &used, e.tps() * used.seconds, device_bytes);

@@ -167,8 +167,8 @@ pub(crate) fn kinds_are_all(e: &Evidence<'_>) -> Option<Verdict> {
 /// Figures of each population; empty if all jobs are alike.
 pub(crate) fn of_each(request: &Request, measured: &Measured) -> Vec<PopulationFigures> {
     // Jobs that are all alike have no populations.
-    let parts = parts(&request.load, &measured.jobs).into_iter().filter(|_| request.load.is_mixed());
-    let each = parts.zip(&measured.populations);
+    let parts = if request.load.is_mixed() { parts(&request.load, &measured.jobs) } else { Vec::new() };
+    let each = parts.into_iter().zip(&measured.populations);
     each.map(|((population, jobs), tally)| PopulationFigures {
         population,
         tps: loadline_load::tps(jobs, &measured.schedule),

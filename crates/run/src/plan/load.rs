@@ -76,9 +76,11 @@ fn think(what: &str, spec: &TimeSpec) -> Result<f64, PlanError> {
 }
 
 fn reconnect(spec: &PlanSpec, kind: &dyn TargetKind, url: &str) -> Result<Option<u64>, PlanError> {
-    match kind.no_sessions.as_ref().filter(|_| spec.reconnect_every.is_some()) {
-        Some(why) => value(format!("--reconnect-every does not apply to {}: {why}", redact(url))),
-        None => spec.reconnect_every(),
+    match &kind.no_sessions {
+        Some(why) if spec.reconnect_every.is_some() => {
+            value(format!("--reconnect-every does not apply to {}: {why}", redact(url)))
+        }
+        _ => spec.reconnect_every(),
     }
 }
 
