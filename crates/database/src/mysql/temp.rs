@@ -175,7 +175,7 @@ impl TempServer {
 
     /// URLs of the server and of the further nodes of a cluster, without passwords.
     pub(super) fn urls(&self) -> Vec<String> {
-        let nodes = if self.setup.levels { &[] } else { &self.further[..] };
+        let nodes: &[Server] = if self.setup.levels { &[] } else { &self.further };
         std::iter::once(&self.first).chain(nodes).map(Server::url).collect()
     }
 }

@@ -105,7 +105,7 @@ fn open_sides(
     let can_change = side.target.abilities().settings.is_some();
     let share = |a: &Variant, b: &Variant| a.target == b.target && (can_change || a.settings == b.settings);
     let shared = plan.arms().is_none_or(|paired| paired.variants.windows(2).all(|two| share(&two[0], &two[1])));
-    let apart = if shared { &[] } else { &study.others[..] };
+    let apart: &[_] = if shared { &[] } else { &study.others };
     for (n, request) in (1..).zip(apart) {
         let mut own = variants::plan_of(plan, n);
         let earlier = earlier.and_then(|m| Some(&m.variants.get(n)?.target));
