@@ -194,7 +194,7 @@ impl OpenFiles {
         (self.files, self.missed) = (open, missed);
         for (number, share) in self.shares.iter().enumerate() {
             let of_thread = self.files.values().filter(|(_, thread)| *thread == number).map(|(file, _)| file);
-            let held = if number == 0 { &self.of.held()[..] } else { &[] };
+            let held = if number == 0 { self.of.held() } else { &[] };
             *share.lock().unwrap_or_else(PoisonError::into_inner) =
                 held.iter().chain(of_thread).map(Arc::clone).collect();
         }

@@ -137,7 +137,7 @@ impl<'a> Costs<'a> {
             self.chart(title, ["Round trip, ms", "Added, ms"], |c| if c.cell.jobs == *jobs { added(c) } else { None })
         });
         let (_, delays) = self.paired.levels_and_delays();
-        let delays = if jobs.len() > 1 { delays } else { Default::default() };
+        let delays = if jobs.len() > 1 { delays } else { Vec::new() };
         let of_delays = delays.into_iter().filter_map(|delay_ms| {
             let way = if self.has_own_standbys() { String::new() } else { format!(", {delay_ms} ms one way") };
             let title = format!("Throughput left{way}");

@@ -73,8 +73,8 @@ impl Side {
         forgive_privilege(plan, &mut findings)?;
         listener.on(Event::Doctor(&findings));
         let change = earlier.and_then(|earlier| Change::between(earlier, &info, temporary));
-        let settings = plan.arms().map(|_| request.settings.keys());
-        let names: Vec<&str> = settings.into_iter().flatten().map(String::as_str).collect();
+        let given = if plan.arms().is_some() { request.settings.keys().collect() } else { Vec::new() };
+        let names: Vec<&str> = given.into_iter().map(String::as_str).collect();
         let forced = forced(change.as_ref(), &findings, plan.force, &names)?;
         fit_workloads(plan, target.as_ref(), &names)?;
         let max_jobs = fit_jobs(plan, target.as_ref())?;
