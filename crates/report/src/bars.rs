@@ -161,10 +161,13 @@ pub(crate) fn intervals(title: &str, rows: &[(String, f64, Option<Interval>)], m
     let mut numbers = Vec::new();
     for (n, (name, value, interval)) in rows.iter().enumerate() {
         let (y, ends) = (at(n), interval.map(|i| [i.low, i.high]));
-        let said = ends.map_or_else(String::new, |[low, high]| format!(" ({} to {})", ratio(low), ratio(high)));
+        let said = ends
+            .map_or_else(|| " (no interval)".to_owned(), |[low, high]| format!(" ({} to {})", ratio(low), ratio(high)));
         let data = ends.map_or_else(String::new, |[low, high]| format!(";{};{}", digits(low), digits(high)));
         let [from, to] = [value.min(1.0), value.max(1.0)].map(x);
-        canvas.series("br", usize::from(*value < 1.0), "", |canvas| {
+        // What is less sure is paler.
+        let class = if ends.is_some() { "br" } else { "br pale" };
+        canvas.series(class, usize::from(*value < 1.0), "", |canvas| {
             let place = [from, y - 5.0, (to - from).max(1.0), 10.0];
             canvas.bar(place, &format!("{name};{}{data}", digits(*value)), &format!("{name}: {}{said}", ratio(*value)));
         });
@@ -229,6 +232,9 @@ mod tests {
         let opacities = chart.split(" opacity=").skip(1).filter_map(|rest| rest.split('"').nth(1));
         assert_eq!(opacities.collect::<Vec<_>>(), ["0.15", "0.53"]);
         assert!(!chart.contains("<x>"));
+        let (places, parts) = (names.to_vec(), vec![("a".to_owned(), 0)]);
+        let heights = vec![vec![share(0.0)], vec![share(0.0)]];
+        assert!(Bars { places, parts, heights, ..Bars::default() }.drawn().is_none(), "zeros only");
         assert!(heat("t", "Jobs", &names, &names, &[vec![None, share(f64::NAN), share(-1.0)]]).is_none());
     }
 }

@@ -58,7 +58,7 @@ impl Forecasts {
                 _ => fitted.kind.id(),
             };
             let of = found.map(|of| [of.at, of.earliest, of.latest]);
-            rows.push(context! { series, figure => id, of, model });
+            rows.push(context! { series, jobs => (), figure => id, of, model });
         }
         rows
     }

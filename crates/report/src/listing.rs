@@ -8,7 +8,7 @@ use minijinja::{Environment, Expression, UndefinedBehavior};
 use serde_json::{Map, Value};
 
 use crate::doc::{Document, Head};
-use crate::templates::stored;
+use crate::templates::{defect, lacking, stored};
 use crate::words::columns_of_files;
 use crate::{Format, ReportError, RunData, templates, text};
 
@@ -33,10 +33,13 @@ impl Listing {
         let (columns, cells): (Vec<&str>, Vec<&str>) = lines.filter_map(|line| line.split_once(" := ")).unzip();
         let cells: Vec<_> = cells.into_iter().map(|cell| environment.compile_expression(cell)).collect();
         let cell = |row: &minijinja::Value, cell: &Result<Expression<'_, '_>, minijinja::Error>| {
-            let cell = cell.as_ref().ok().and_then(|cell| cell.eval(row).ok());
-            debug_assert!(cell.is_some(), "a cell of '{name}' fails");
-            stored(&cell)
+            let failed = |error: &minijinja::Error| Value::from(defect(error));
+            let value = cell.as_ref().map(|cell| cell.eval(row).map_or_else(|error| failed(&error), |of| stored(&of)));
+            value.unwrap_or_else(failed)
         };
+        let rows: Vec<minijinja::Value> = rows.into_iter().collect();
+        let asked = cells.iter().flatten().flat_map(|cell| cell.undeclared_variables(false));
+        debug_assert_eq!(lacking(asked, &rows), None, "'{name}' asks for what a row lacks");
         let row = |row: minijinja::Value| cells.iter().map(|of| cell(&row, of)).collect();
         let rows = rows.into_iter().map(row).collect();
         Listing { columns, rows }

@@ -158,7 +158,7 @@ pub fn live_table(run: &LiveRun<'_>, width: usize, height: usize) -> String {
     let rows = codes.iter().copied().skip(first).take(most);
     let table = TableSpec::<&str>::new("figures", rows).columns("table of workloads", |code| workload(run, code));
     let mut out = text::clean(&what(run).unwrap_or_default());
-    text::table(&mut out, &table.build(), width);
+    table.if_rows().iter().for_each(|table| text::table(&mut out, table, width));
     if codes.len() > most {
         let _ = writeln!(out, "… {} workloads in all", codes.len());
     }

@@ -78,7 +78,7 @@ fn csv(report: &ProbeReport) -> String {
     let of_dir = |d: &ProbedDir| {
         let dir = stored(d);
         let measured = d.rows.iter().map(|row| context! { dir, file => dir, row => stored(row) });
-        let commits = d.log_writer.iter().map(|point| context! { dir, row => of_commits(point) });
+        let commits = d.log_writer.iter().map(|point| context! { dir, file => (), row => of_commits(point) });
         measured.chain(commits).collect::<Vec<_>>()
     };
     Listing::new("probe", report.dirs.iter().flat_map(of_dir)).csv()

@@ -4,7 +4,7 @@ use loadline_model::format::ABSENT;
 use minijinja::Value;
 
 use crate::doc::{Cell, Head, Row, Table};
-use crate::templates::parts;
+use crate::templates::{asked, lacking, parts};
 use crate::words::without_numbers;
 
 /// A table that is being made: of its rows, with the columns so far.
@@ -42,8 +42,12 @@ impl<R: Copy> TableSpec<R> {
 
     /// The columns of the template `name`, which makes the cells of a row: see `tables.txt`.
     pub(crate) fn columns(mut self, name: &str, context: impl Fn(R) -> Value) -> Self {
-        let made: Vec<Vec<[String; 5]>> = self.rows.iter().map(|of| parts(name, context(*of))).collect();
-        for (at, [heading, _, tip, ..]) in made.first().into_iter().flatten().enumerate() {
+        let contexts: Vec<Value> = self.rows.iter().map(|of| context(*of)).collect();
+        debug_assert_eq!(lacking(asked(name), &contexts), None, "'{name}' asks for what a row lacks");
+        let made: Vec<Vec<[String; 5]>> = contexts.into_iter().map(|of| parts(name, of)).collect();
+        // Of a row for which the template failed there is the error alone, which stands in the first cell.
+        let whole = made.iter().rev().max_by_key(|row| row.len());
+        for (at, [heading, _, tip, ..]) in whole.into_iter().flatten().enumerate() {
             let title = heading.trim_start_matches(['=', '#', '?', '~']);
             let has = |mark: char| heading[..heading.len() - title.len()].contains(mark);
             let (title, unit) = title.strip_suffix(']').and_then(|title| title.rsplit_once('[')).unwrap_or((title, ""));
@@ -194,4 +198,21 @@ fn footnotes(rows: &mut [Row], is_brief: bool) -> Vec<String> {
 fn in_brief(text: &str) -> String {
     let outside = text.split('(').map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
     without_numbers(&outside.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use minijinja::context;
+
+    use super::*;
+
+    #[test]
+    fn an_item_without_a_heading_is_the_first_cell_of_its_row() {
+        // No template of a table fails in tests: this one has items that are one text, as an error is.
+        let row = |caveats: usize| context! { caveats, single => 0, refused => 0 };
+        let table = TableSpec::new("", [0, 2]).columns("answer-factors", row).build();
+        let texts: Vec<&str> = table.rows.iter().map(|row| row.cells[0].text.as_str()).collect();
+        assert!(table.head[0].title.is_empty() && texts[0].is_empty(), "{table:?}");
+        assert!(texts[1].starts_with("2 factors"), "{table:?}");
+    }
 }

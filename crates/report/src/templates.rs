@@ -59,13 +59,30 @@ pub(crate) fn items(name: &str, context: impl Serialize) -> Vec<String> {
     items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// The parts of the items that the template `name` makes of `context`; missing ones are empty.
+/// The parts of the items that the template `name` makes of `context`; missing ones are empty, and so is the first of an item that is one
+/// text: it is no heading, but says that the template failed.
 pub(crate) fn parts<const N: usize>(name: &str, context: impl Serialize) -> Vec<[String; N]> {
     let parts = |item: String| {
+        let item = if item.contains(VALUE) { item } else { format!("{VALUE}{item}") };
         let mut parts = item.split(VALUE).map(|part| part.trim().to_owned());
         std::array::from_fn(|_| parts.next().unwrap_or_default())
     };
     items(name, context).into_iter().map(parts).collect()
+}
+
+/// The names that the template `name` asks its context for.
+pub(crate) fn asked(name: &str) -> Vec<String> {
+    let names = with(|environment| {
+        let names = environment.get_template(name)?.undeclared_variables(false);
+        Ok(names.into_iter().collect::<Vec<_>>().join(" "))
+    });
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The first of `names` that a row lacks: misspelt it would print nothing, so what is unknown of a row is none.
+pub(crate) fn lacking(names: impl IntoIterator<Item = String>, rows: &[Value]) -> Option<String> {
+    let is_lacking = |name: &String| rows.iter().any(|row| row.get_attr(name).is_ok_and(|of| of.is_undefined()));
+    names.into_iter().find(is_lacking)
 }
 
 pub(crate) fn page(document: &Document, format: Format, paper: bool) -> Result<String, ReportError> {
@@ -110,10 +127,10 @@ fn with(rendered: impl FnOnce(&Environment<'static>) -> Result<String, Error>) -
     }
 }
 
-fn defect(error: &Error) -> String {
+pub(crate) fn defect(error: &Error) -> String {
     // Tests render most of what there is: one that meets a defect fails.
     debug_assert!(false, "a template fails: {error:#}");
-    format!("internal error in a template, please report it: {error:#}\n")
+    format!("internal error in a template, please report it: {error:#}")
 }
 
 fn environment() -> Result<Environment<'static>, Error> {

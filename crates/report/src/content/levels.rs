@@ -30,7 +30,8 @@ impl<'a> Costs<'a> {
     }
 
     pub fn text(&self, width: usize) -> String {
-        for_terminal(&[Block::Table(self.table()), Block::List { items: self.sentences() }], Some(width))
+        let blocks: Vec<Block> = Block::table(self.table()).into_iter().chain(Block::list(self.sentences())).collect();
+        for_terminal(&blocks, Some(width))
     }
 
     /// Whether the standbys are the user's own: then nothing of loadline's is in between, and the round trip is not known.

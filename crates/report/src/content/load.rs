@@ -61,18 +61,20 @@ fn of_test(r: &TestRecord) -> Value {
         is_test => true, f => r.figures, times, response,
         name => format!("{} {}", r.test, r.workload),
         load => format!("{}: {said}", counted(r.jobs as usize, "job")),
-        tps => r.figure(column::COMMIT_THROUGHPUT_TPS),
+        tps => r.figure(column::COMMIT_THROUGHPUT_TPS), p95 => (),
     }
 }
 
 /// Populations of a test, and kinds of its transactions.
 fn parts(r: &TestRecord) -> impl Iterator<Item = Value> {
-    let population = |p: &PopulationFigures| {
-        context! { load => p.population.words(), tps => p.tps, times => p.transaction_ns, response => p.response_ns }
+    let unknown = || context! { is_test => false, f => (), response => (), name => (), p95 => () };
+    let population = move |p: &PopulationFigures| {
+        let load = p.population.words();
+        context! { load, tps => p.tps, times => p.transaction_ns, response => p.response_ns, ..unknown() }
     };
-    let kind = |k: &KindFigures| {
+    let kind = move |k: &KindFigures| {
         let load = format!("{} (weight {})", k.name, k.weight);
-        context! { load, tps => k.tps, times => k.transaction_ns, p95 => k.p95_ns }
+        context! { load, tps => k.tps, times => k.transaction_ns, p95 => k.p95_ns, ..unknown() }
     };
     r.populations().iter().map(population).chain(r.kinds().iter().map(kind))
 }

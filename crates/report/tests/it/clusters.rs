@@ -95,13 +95,26 @@ fn numbers_of_nodes_are_set_side_by_side() {
         let of = |n: u32| {
             let paused = if (n, jobs) == (1, 6) { 1.2e8 } else { 1e6 };
             json!({"jobs": jobs / 3, "tps": tps / 3.0 + f64::from(n),
-                "per_s": {"loadline.commits": tps / 3.0, "loadline.flow_paused_ns": paused},
+                "per_s": {"loadline.commits": tps / 3.0, "loadline.flow_paused_ns": paused,
+                    "loadline.redo_bytes": 3e6, "loadline.redo_syncs": 31, "loadline.rows_read": 32,
+                    "loadline.replicated_bytes": 4e6, "loadline.cert_failures": 33, "loadline.apply_aborts": 34},
                 "gauges": {"loadline.apply_queue": 15, "loadline.cluster_size": 3}})
         };
         r.details.extend((count > 1).then(|| nodes((0..count).map(of))));
         records.push(r);
     }
+    let agents = json!([{"name": "a", "host": "h", "jobs": 7, "tps": 1234.0, "transaction_time_ns_p50": 1_000_000,
+        "transaction_time_ns_p99": 2_000_000, "cpus": 1, "errors": 3, "late_starts": 4, "client_cpu_pct": 5.0, "machine_cpu_pct": 6.0,
+        "network": {"interface": "e", "bytes_per_s": 1.0, "pct": 8.0}, "start_skew_ms": 0.25},
+        {"name": "b", "host": "h", "cpus": 1, "jobs": 9, "errors": 0, "late_starts": 0, "lost": true, "failed": "it was lost"}]);
+    records[0] = patched(&records[0], json!({"by_agent": agents}));
     let runs = [made(m, records)];
+    let rows = [
+        "| 1 | a | h | 7 | 1,234 | 1.000 | 2.000 | 3 | 4 | 5 | 6 | 8 | 0.250 | |",
+        "| | b | h | 9 | – | – | – | – | – |",
+        "it was lost |",
+    ];
+    assert_says(&words(&sections(&runs, &["Agents"])), &rows);
     insta::assert_snapshot!("nodes", sections(&runs, &["Tests over nodes"]));
     assert_says(&text(&runs, Format::Markdown), &["3 nodes against 1 node"]);
     assert!(text(&runs, Format::Csv).lines().next().unwrap().contains(",nodes,"));

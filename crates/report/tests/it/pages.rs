@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use loadline_model::activity::Watched;
 use loadline_model::activity::{Kind, Topic, Unit, Value, View, ViewColumn};
 use loadline_model::manifest::TargetInfo;
-use loadline_model::{Activity, Snapshot};
+use loadline_model::{Activity, Series, Snapshot};
 use loadline_report::{Format, Period, render_page};
+use serde_json::json;
 
-use crate::common::assert_says;
+use crate::common::{assert_says, made, manifest, patched, record, words};
 
 /// Ten seconds in which `counters` went from their first to their second value.
 fn watched(counters: &[(&str, f64, f64)]) -> Watched {
@@ -115,6 +116,20 @@ fn two_periods_are_one_table_by_name() {
         of(&[("UPDATE a", 200.0, 400.0), ("DELETE b", 1.0, 9.0)], "second"),
     ];
     insta::assert_snapshot!("two_periods", page(&both, Format::Text));
+}
+
+#[test]
+fn waits_of_the_slowest_transactions_are_in_samples_and_shares() {
+    let wait = |class: &str, samples: u32| json!({"class": class, "event": "E:e", "samples": samples, "others": 50});
+    let slow = json!({"transactions": 10, "of": 1000, "above_ns": 1000, "mean_ns": [9000.0, 1000.0], "samples": 100,
+        "moments": 10, "others": 500, "waits": [wait("lock", 82), wait("background", 40)]});
+    let m = manifest("P", "r1");
+    let r = patched(&record(&m, 1, "LGWR-LAT1", 1, 1000.0, 1.9), json!({"slow": slow}));
+    let period = Period::of_test(&made(m, vec![r]), 1, &[], Series::default(), None).unwrap();
+    assert_says(
+        &words(&page(&[period], Format::Markdown)),
+        &["| locks | E:e | 82 | 82.0 | 91.0 | 50 | 10.0 |", "| during E:e | E:e | 40 | 40.0 | – | 50 | 10.0 |"],
+    );
 }
 
 #[test]

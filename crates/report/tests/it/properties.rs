@@ -138,6 +138,12 @@ fn scans_have_charts_and_causes_and_stay_out_of_sweeps() {
     assert_eq!([&sawtooth["shape"], &line["shape"]], ["sawtooth", "straight"]);
     assert!((sawtooth["period_bytes"].as_f64().unwrap() / 1_048_576.0 - 1.0).abs() < 0.01, "{sawtooth}");
     assert_eq!(text(&runs, Format::Csv).lines().count(), 9, "one line a test, scans among them");
+    // A scan over idle times is a table.
+    let mut idle = two_scans();
+    let commit_ns = vec![1_000_000, 2_000_000, 3_000_000];
+    let point = SizePoint { idle_s: 0.5, redo_bytes: 1024.0, commit_ns, write_ns: Vec::new() };
+    idle[1].records[3].details = vec![Detail::Sizes(vec![point])];
+    assert_says(&words(&text(&idle, Format::Markdown)), &["| 4 | 0.500 | 3 | 1.500 | 2.000 | 2.500 |"]);
     // With another setting there is no likely cause.
     runs[0].manifest.target.settings.insert("wal_writer_flush_after".to_owned(), "2MB".to_owned());
     let none = "No setting explains it: wal_writer_flush_after = 2MB (2.0 MiB)";

@@ -94,6 +94,13 @@ fn throughput_for_the_price_follows_from_peaks_totals_and_factors() {
     }
     let said = ["licence", "the database", "26,280 h", "no capacity is stated", "Throughput for the price"];
     assert_says(&page(&runs, &list, Format::Text), &said);
+    let said = [
+        "| sata ssd | price | 30,000 | once | 2021-06-01 | 30,000 | | | a server |",
+        "| | licence | 20,000 | once |",
+        "| | total | | | | 50,000 | 10.000 | 5,000 | |",
+        "| nvme | price | 4.00 | per hour | 2021-06-02 | 105,120 | | | an instance |",
+    ];
+    assert_says(&page(&runs, &list, Format::Markdown), &said);
     let json: Value = serde_json::from_str(&with(&runs, Format::Json, &options(Some(&list), None))).unwrap();
     assert_eq!(json["summary"]["prices"], Value::from(all));
 }
