@@ -174,3 +174,32 @@ pub(super) fn drawn_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_left(32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::planned;
+
+    #[test]
+    fn each_server_is_opened_with_its_own_password() {
+        let url = |host: &str| format!("postgres://u:of-{host}@{host}/d");
+        // Passwords are not given by the order of servers, and not for all.
+        let given = ["p", "b", "s", "n", "h"].map(url);
+        let cases = [
+            ("node = ['n', 'm']\nvariant = [{}, { target = 'b' }]", vec![vec!["h", "n", "m"], vec!["b", "n", "m"]]),
+            ("standby = ['s']\nlevels = ['on']", vec![vec!["h", "s"]]),
+            ("via = ['p', 'q']", vec![vec!["h"], vec!["h", "p"], vec!["h", "q"]]),
+        ];
+        for (keys, hosts) in cases {
+            let text = format!("target = 'h'\nworkload = ['TP-LIGHT']\n{keys}");
+            let all = "hnmbspq".chars().map(String::from);
+            let text = all.fold(text, |text, h| text.replace(&format!("'{h}'"), &format!("'postgres://u@{h}/d'")));
+            let (first, others) = requests(&planned(&text), &OpenRequest::new("", Default::default()), &given);
+            let opened: Vec<_> = std::iter::once(first).chain(others).map(|request| request.urls()).collect();
+            let whole =
+                |host: &&str| if ["m", "q"].contains(host) { format!("postgres://u@{host}/d") } else { url(host) };
+            let wanted: Vec<Vec<String>> = hosts.iter().map(|of| of.iter().map(whole).collect()).collect();
+            assert_eq!(opened, wanted, "{keys}");
+        }
+    }
+}

@@ -43,7 +43,7 @@ const TRAITS: [Trait; 9] = [
     ("no-sweep-over-jobs", |_, _, of| of.sweep != Sweep::Jobs),
     ("storage-figures", |_, _, of| of.instruments.iter().any(|of| *of != Instrument::CacheHit)),
     ("no-shared-keys", |spec, w, of| !program(spec, w, of).draws_skewed()),
-    ("no-writes", |spec, w, of| !program(spec, w, of).writes()),
+    ("levels-without-writes", |spec, w, of| levels::are_in(spec) && !program(spec, w, of).writes()),
     ("reading-scripts", |_, _, of| of.scripts.as_ref().is_some_and(|scripts| !scripts.allow_writes)),
     ("session-settings", |_, _, of| {
         let sets = |need: &Capability| matches!(need, Capability::CommitNowait | Capability::ParallelQuery);
@@ -66,9 +66,9 @@ static REFUSALS: LazyLock<BTreeMap<String, Vec<Refusal>>> =
 
 /// Refuses an option of `spec` that makes no sense in it.
 pub(super) fn check(spec: &PlanSpec) -> Result<(), PlanError> {
-    refuse(spec, "refusal", |with| {
+    refuse(spec, "refusal", ":", |with| {
         let (_, mode, _) = MODES.iter().find(|(key, _, holds)| *key == with && holds(spec))?;
-        Some(format!("{mode}:"))
+        Some((*mode).to_owned())
     })
 }
 
@@ -78,22 +78,24 @@ pub(super) fn check_workloads(
     known: &Workloads,
     workloads: &[PlannedWorkload],
 ) -> Result<(), PlanError> {
-    refuse(spec, "workload", |with| {
+    refuse(spec, "workload", ",", |with| {
         let (_, holds) = TRAITS.iter().find(|(key, _)| *key == with)?;
         let found = workloads.iter().find(|w| known.find(&w.code).is_ok_and(|of| holds(spec, w, &of)))?;
-        Some(format!("{},", found.code))
+        Some(found.code.clone())
     })
 }
 
-/// Refuses an option that a row of `table` names, if `what` says to what it does not apply.
-fn refuse(spec: &PlanSpec, table: &str, what: impl Fn(&str) -> Option<String>) -> Result<(), PlanError> {
+/// Refuses an option that a row of `table` names, if `what` says to what it does not apply, with a `mark` before the reason.
+fn refuse(spec: &PlanSpec, table: &str, mark: &str, what: impl Fn(&str) -> Option<String>) -> Result<(), PlanError> {
     for Refusal { options, with, why } in REFUSALS.get(table).into_iter().flatten() {
-        if let Some(option) = options.iter().find(|option| is_given(spec, option))
+        let given = options.iter().find(|option| is_given(spec, option));
+        if (given.is_some() || options.is_empty())
             && let Some(what) = what(with)
         {
+            let Some(option) = given else { return value(format!("{what} {why}")) };
             // Some have no flag.
             let dashes = if ["populations", "variant", "facts"].contains(&option.as_str()) { "" } else { "--" };
-            return value(format!("{dashes}{option} does not apply to {what} {why}"));
+            return value(format!("{dashes}{option} does not apply to {what}{mark} {why}"));
         }
     }
     Ok(())

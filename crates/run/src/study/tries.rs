@@ -45,6 +45,8 @@ pub(super) struct Tries {
     run_began: Instant,
     /// Time of tries after the first and of waiting so far, s.
     spent_s: f64,
+    /// What of it was before the run went on, s.
+    earlier_s: f64,
     /// Whether the machine was not quiet for as long as a try may wait, and no test since was undisturbed.
     in_vain: bool,
     /// Planned time of a window with what is around it, s.
@@ -70,6 +72,7 @@ impl Tries {
             planned_s: length.total_s(),
             run_began: Instant::now(),
             spent_s: 0.0,
+            earlier_s: 0.0,
             in_vain: false,
             window_s: length.window_s(),
             others,
@@ -80,13 +83,14 @@ impl Tries {
         };
         // How long a killed run waited is not stored.
         let again = tries.others.iter().chain(counting).filter(|r| r.try_of.is_some());
-        tries.spent_s = again.map(|r| MOST_WAIT_S + tries.try_s(&[r])).sum();
+        tries.earlier_s = again.map(|r| MOST_WAIT_S + tries.try_s(&[r])).sum();
+        tries.spent_s = tries.earlier_s;
         tries
     }
 
     /// Time that waits and tries after the first may still take, s: a share of what the plan takes without them.
     fn left_s(&self) -> f64 {
-        let so_far_s = self.run_began.elapsed().as_secs_f64() - self.spent_s;
+        let so_far_s = self.run_began.elapsed().as_secs_f64() - (self.spent_s - self.earlier_s);
         self.patience * self.planned_s.max(so_far_s) - self.spent_s
     }
 
@@ -268,5 +272,17 @@ mod tests {
         assert_eq!(tries.wait_s(), 0.0);
         tries.run_began -= Duration::from_secs(240);
         assert!(tries.wait_s() > 9.0, "a plan that takes longer than was estimated has more of it");
+        (tries.began, tries.spent_s) = (None, 52.0);
+        assert!((0.39..1.0).contains(&tries.wait_s()), "but not for what its waits and tries took");
+    }
+
+    #[test]
+    fn tries_before_a_run_went_on_took_nothing_of_its_time_since() {
+        let again = TestRecord { try_of: Some(1), ..TestRecord::default() };
+        let mut tries = Tries::new(&Plan::default(), &[], vec![again]);
+        (tries.patience, tries.planned_s) = (0.3, 100.0);
+        tries.run_began -= Duration::from_secs(240);
+        assert!(tries.spent_s >= MOST_WAIT_S, "they are booked");
+        assert!((72.0..73.0).contains(&(tries.left_s() + tries.spent_s)), "a share of all 240 s");
     }
 }
