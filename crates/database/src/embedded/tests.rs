@@ -71,6 +71,20 @@ fn the_doctor_finds_what_the_rules_name() {
     }
 }
 
+#[test]
+fn the_doctor_objects_to_what_the_rules_name() {
+    for (file, fact, value, severity, shown, advice) in [
+        (&sqlite::KNOWLEDGE, "page_size", "4096", Severity::Warning, "4096", "is invalid with larger ones"),
+        (&sqlite::KNOWLEDGE, "writer", "python3 writes", Severity::Impossible, "locked", "python3 writes"),
+        (&duckdb::KNOWLEDGE, "log-sync", "1", Severity::Refused, "1", "commits are not durable"),
+    ] {
+        let known = Known { settings: &BTreeMap::new(), facts: [(fact, value.to_owned())].into() };
+        let found = rules::judge(&file.rules, &known);
+        let is_it = |f: &Finding| f.severity == severity && f.value == shown && f.advice.contains(advice);
+        assert!(found.iter().any(is_it), "{fact}: {found:?}");
+    }
+}
+
 /// `refused`: workloads that the database does not create, and a part of the reason. `slack`: how far redo may be off its definition.
 fn every_workload(url: &str, kind: &dyn TargetKind, slack: f64, refused: &[(&str, &str)]) {
     let scratch = tempfile::tempdir().unwrap();

@@ -127,6 +127,12 @@ mod tests {
     fn the_file_can_be_read_and_rules_know_their_questions() {
         KNOWLEDGE.checked(|file| &file.counters);
         assert!(KNOWLEDGE.views.iter().all(|view| view.columns().count() == view.columns.len()), "no such column");
+        for (name, columns) in
+            [("SYSSTAT", &column::REDO_AND_COMMITS[..]), ("OSSTAT", &column::CPU_SHARES), ("THREAD", &column::SWITCHES)]
+        {
+            let view = KNOWLEDGE.views.iter().find(|view| view.name == name).unwrap();
+            assert!(view.columns.iter().eq(columns.iter().map(|column| column.id)), "{name}: {:?}", view.columns);
+        }
         for id in ["parameters", "gv$resource_limit", "profile"] {
             assert!(!KNOWLEDGE.query(id).is_empty(), "{id}");
         }

@@ -73,7 +73,7 @@ pub fn open_standby(
     let shared = Arc::new(Mutex::new(rule));
     let receiver = Receiver::start(there, device)?;
     let link = Link::open(here, timeout, &shared, &receiver.device)?;
-    let remote = Member { name: "standby".to_owned(), device: Box::new(link), storage: None };
+    let remote = Member { name: link.describe(), device: Box::new(link), storage: None };
     let set = Replicas::open("log with a standby", rule, vec![local, remote])?;
     let standby = Standby { set: Arc::clone(&set.board), rule: shared, receiver };
     Ok((set, standby))
@@ -84,7 +84,10 @@ pub fn open_standby(
 /// # Errors
 /// There is no free port.
 pub fn over_tcp() -> io::Result<[UnixStream; 2]> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    through(&TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?)
+}
+
+fn through(listener: &TcpListener) -> io::Result<[UnixStream; 2]> {
     let here = TcpStream::connect(listener.local_addr()?)?;
     // Everybody on this machine can connect.
     let there = loop {

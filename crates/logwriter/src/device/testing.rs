@@ -48,7 +48,7 @@ impl Disk {
     fn before(&self, call: Call) -> Option<Failure> {
         let fails = |is: bool| is.then_some(Failure::Errno(libc::EIO));
         match call {
-            Call::Make => return self.control().is_full.then_some(Failure::Errno(libc::ENOSPC)),
+            Call::Make => return self.released().is_full.then_some(Failure::Errno(libc::ENOSPC)),
             Call::Read => {}
             Call::Open { file } => self.stored.lock().unwrap().apply(Event::Make { file, recycle: None }),
             Call::Write { address } => {
@@ -60,10 +60,7 @@ impl Disk {
             Call::Sync => {
                 let delay = self.control().delay;
                 thread::sleep(delay);
-                // With a limit: a test that fails meanwhile must end.
-                let patience = Duration::from_secs(20);
-                let released = &self.control.1;
-                let (mut control, _) = released.wait_timeout_while(self.control(), patience, |c| c.held).unwrap();
+                let mut control = self.released();
                 control.syncs += 1;
                 return fails(control.fail_sync_after.is_some_and(|n| control.syncs > n));
             }
@@ -73,6 +70,12 @@ impl Disk {
 
     fn control(&self) -> MutexGuard<'_, Control> {
         self.control.0.lock().unwrap()
+    }
+
+    /// After `let_go`, with a limit: a test that fails meanwhile must end.
+    fn released(&self) -> MutexGuard<'_, Control> {
+        let patience = Duration::from_secs(20);
+        self.control.1.wait_timeout_while(self.control(), patience, |control| control.held).unwrap().0
     }
 
     /// A copy of what a power cut would leave at this moment.
@@ -107,7 +110,7 @@ impl Disk {
         self.control().delay = delay;
     }
 
-    /// Every sync waits for `let_go`.
+    /// Every sync and every preparation of a file waits for `let_go`.
     pub(crate) fn hold(&self) {
         self.control().held = true;
     }

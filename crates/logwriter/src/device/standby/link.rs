@@ -2,7 +2,9 @@
 
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use super::frame::{Head, Kind, ON_RECEIPT};
@@ -16,12 +18,16 @@ pub(super) struct Link {
     rule: Arc<Mutex<Rule>>,
     /// The standby's own device, whose files are known without the stream.
     device: Arc<Mutex<Box<dyn LogDevice>>>,
+    /// For errors.
+    name: String,
+    /// For preparing a file, which takes longer than a commit may.
+    pub(super) file_limit: Duration,
 }
 
-fn unreachable(source: io::Error) -> DeviceError {
+fn unreachable(standby: &str, source: io::Error) -> DeviceError {
     DeviceError::Io {
         action: "reach",
-        what: "the standby".to_owned(),
+        what: standby.to_owned(),
         source,
         advice: "Check the place of its log, and the link if there is one".to_owned(),
     }
@@ -36,14 +42,16 @@ impl Link {
         rule: &Arc<Mutex<Rule>>,
         device: &Arc<Mutex<Box<dyn LogDevice>>>,
     ) -> Result<Link, DeviceError> {
+        let name = format!("the standby ({})", device.lock().unwrap_or_else(PoisonError::into_inner).describe());
         let limited = stream.set_read_timeout(Some(timeout)).and_then(|()| stream.set_write_timeout(Some(timeout)));
-        limited.map_err(unreachable)?;
-        Ok(Link { stream, memory: Vec::new(), broken: None, rule: Arc::clone(rule), device: Arc::clone(device) })
+        limited.map_err(|e| unreachable(&name, e))?;
+        let (rule, device, file_limit) = (Arc::clone(rule), Arc::clone(device), timeout.max(Duration::from_secs(60)));
+        Ok(Link { stream, memory: Vec::new(), broken: None, rule, device, name, file_limit })
     }
 
     fn send(&mut self, head: Head, body: &[u8]) -> Result<(), DeviceError> {
         if let Some(why) = &self.broken {
-            return Err(unreachable(io::Error::new(io::ErrorKind::NotConnected, why.clone())));
+            return Err(unreachable(&self.name, io::Error::new(io::ErrorKind::NotConnected, why.clone())));
         }
         head.send(body, &mut self.memory, &mut self.stream).map_err(|e| self.lost(e))
     }
@@ -57,7 +65,7 @@ impl Link {
                 let why = String::from_utf8_lossy(&why).into_owned();
                 self.broken = Some(why.clone());
                 Err(DeviceError::Unsupported {
-                    what: "the standby".to_owned(),
+                    what: self.name.clone(),
                     wish: "do what it was asked".to_owned(),
                     why,
                     advice: "Check the standby".to_owned(),
@@ -73,7 +81,7 @@ impl Link {
 
     fn lost(&mut self, source: io::Error) -> DeviceError {
         self.broken = Some(source.to_string());
-        unreachable(match source.kind() {
+        let source = match source.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time")
             }
@@ -81,7 +89,8 @@ impl Link {
                 io::Error::new(io::ErrorKind::ConnectionAborted, "it closed the connection")
             }
             _ => source,
-        })
+        };
+        unreachable(&self.name, source)
     }
 
     fn flags(&self) -> u8 {
@@ -104,7 +113,8 @@ impl LogDevice for Link {
     }
 
     fn file_maker(&self) -> Box<dyn FileMaker> {
-        self.device().file_maker()
+        let maker = Some(self.device().file_maker());
+        Box::new(LimitedMaker { maker, standby: self.name.clone(), limit: self.file_limit })
     }
 
     fn open_file(&mut self, file: u64) -> Result<(), DeviceError> {
@@ -140,5 +150,36 @@ impl LogDevice for Link {
 
     fn describe(&self) -> String {
         format!("standby: {}", self.device().describe())
+    }
+}
+
+/// Prepares files on a thread, so that a log does not wait forever for a standby that hangs.
+struct LimitedMaker {
+    /// `None` after a file that was not ready in time.
+    maker: Option<Box<dyn FileMaker>>,
+    standby: String,
+    limit: Duration,
+}
+
+impl FileMaker for LimitedMaker {
+    fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
+        let (done, answer) = mpsc::channel();
+        let lost = |e| match e {
+            RecvTimeoutError::Timeout => {
+                io::Error::new(io::ErrorKind::TimedOut, "it did not prepare a log file in time")
+            }
+            RecvTimeoutError::Disconnected => io::Error::other("it stopped preparing log files"),
+        };
+        let made = self.maker.take().ok_or_else(|| lost(RecvTimeoutError::Timeout)).and_then(|mut maker| {
+            let thread = thread::Builder::new().name("log-standby-files".to_owned());
+            thread.spawn(move || {
+                let made = maker.make(file, recycle);
+                let _ = done.send((maker, made));
+            })?;
+            answer.recv_timeout(self.limit).map_err(lost)
+        });
+        let (maker, made) = made.map_err(|e| unreachable(&self.standby, e))?;
+        self.maker = Some(maker);
+        made
     }
 }

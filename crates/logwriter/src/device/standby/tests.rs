@@ -1,7 +1,9 @@
 //! Logs with a standby that is slow, fails, disappears or does not answer.
 
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
+use super::frame::{Head, Kind};
 use super::*;
 use crate::device::testing::{Disk, TinyLog};
 
@@ -121,7 +123,7 @@ fn a_standby_killed_in_mid_run_stops_the_log_and_nothing_acknowledged_is_missing
         drop(standby);
         let error = log.commit().unwrap_err().to_string();
         assert!(error.contains("log with a standby: 1 of 2 members left"), "{error}");
-        assert!(error.contains("cannot reach the standby: "), "{error}");
+        assert!(error.contains("cannot reach the standby (a device in memory): "), "{error}");
         drop(log);
         assert!(site.here.kept() >= 20 && site.there.kept() >= 20, "{rule:?}");
     }
@@ -151,4 +153,63 @@ fn a_standby_whose_disk_hangs_is_given_up_in_time() {
     assert!(begun.elapsed() < Duration::from_secs(15));
     site.there.let_go();
     assert!(error.contains("did not answer in time"), "{error}");
+}
+
+#[test]
+fn a_standby_whose_disk_hangs_while_it_prepares_a_file_is_given_up_in_time() {
+    let site = Site::new();
+    let [here, there] = UnixStream::pair().unwrap().into();
+    let receiver = Receiver::start(there, site.there.device()).unwrap();
+    let mut link = Link::open(here, TIMEOUT, &Arc::new(Mutex::new(Rule::Both)), &receiver.device).unwrap();
+    assert_eq!(link.file_limit, Duration::from_secs(60));
+    link.file_maker().make(0, None).unwrap();
+    link.file_limit = Duration::from_millis(50);
+    site.there.hold();
+    let mut maker = link.file_maker();
+    for _ in 0..2 {
+        let error = maker.make(1, None).unwrap_err().to_string();
+        assert!(error.contains("the standby (a device in memory): it did not prepare a log file in time"), "{error}");
+    }
+    site.there.let_go();
+}
+
+#[test]
+fn a_standby_that_holds_files_is_refused() {
+    let site = Site::new();
+    site.log(Rule::Both).0.commit().unwrap();
+    let local = Member { name: "here".to_owned(), device: Site::new().here.device(), storage: None };
+    let opened = open_standby(local, site.there.device(), over_tcp().unwrap(), Rule::Both, TIMEOUT);
+    let error = opened.map(drop).unwrap_err().to_string();
+    assert!(error.contains("take standby: a device in memory as a member: it holds log files already"), "{error}");
+}
+
+#[test]
+fn a_stranger_who_connects_first_is_not_the_standby() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let _stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let [mut here, mut there] = through(&listener).unwrap();
+    here.write_all(b"ours").unwrap();
+    there.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let mut read = [0; 4];
+    there.read_exact(&mut read).unwrap();
+    assert_eq!(&read, b"ours");
+}
+
+#[test]
+fn a_damaged_frame_is_refused_and_not_written() {
+    let site = Site::new();
+    let [mut here, there] = UnixStream::pair().unwrap().into();
+    here.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let receiver = Receiver::start(there, site.there.device()).unwrap();
+    let (mut memory, mut wire) = (Vec::new(), Vec::new());
+    Head::new(Kind::Open).send(&[], &mut memory, &mut here).unwrap();
+    assert_eq!(Head::receive(&mut here).unwrap().kind, Kind::Done);
+    Head::new(Kind::WriteSync).send(&[1; BLOCK], &mut memory, &mut wire).unwrap();
+    *wire.last_mut().unwrap() ^= 1;
+    here.write_all(&wire).unwrap();
+    let answer = Head::receive(&mut here).unwrap();
+    let why = String::from_utf8(answer.body(&mut here).unwrap()).unwrap();
+    assert!(answer.kind == Kind::Failed && why.contains("damaged in transit"), "{answer:?}: {why}");
+    drop(receiver);
+    assert!(site.there.durable()[&0].iter().all(|byte| *byte == 0));
 }
