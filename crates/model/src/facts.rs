@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn decimal_and_binary_sizes_differ() {
         let size = |text: &str| capacity_bytes(text).unwrap();
-        assert_eq!(["1TB", "1 TiB", "1.5 gb", "2 PB"].map(size), [1e12, 1_099_511_627_776.0, 1.5e9, 2e15]);
+        assert_eq!(["+1TB", "1 TiB", "1.5 gb", "2 PB"].map(size), [1e12, 1_099_511_627_776.0, 1.5e9, 2e15]);
     }
 
     #[test]

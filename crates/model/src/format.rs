@@ -91,13 +91,14 @@ pub fn bytes(n: f64) -> String {
 /// Parses `512MiB`, `4GiB`, `64k` or a bare number of bytes. Units are binary, with or without `iB` or `B`, in any case.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is not a size: write a number and KiB, MiB, GiB or TiB, such as 512MiB or 1.5GiB");
-    size(text, 1024.0).filter(|bytes| *bytes < 9e15).map(|bytes| bytes as u64).ok_or_else(wrong)
+    let known = Some(text).filter(|text| !text.contains(['p', 'P', '+']));
+    known.and_then(|text| size(text, 1024.0)).filter(|bytes| *bytes < 9e15).map(|bytes| bytes as u64).ok_or_else(wrong)
 }
 
 /// Bytes of a number with a unit, in any case: `kilo` is the step from one to the next, 1024 if it has an `i`. Without one it is bytes.
 pub(crate) fn size(text: &str, kilo: f64) -> Option<f64> {
     let lower = text.trim().to_ascii_lowercase();
-    let at = lower.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(lower.len());
+    let at = lower.find(|c| !matches!(c, '0'..='9' | '.' | '+')).unwrap_or(lower.len());
     let (digits, unit) = (&lower[..at], lower[at..].trim());
     let (letter, base) = match unit.strip_suffix("ib") {
         Some("") => return None,
@@ -190,7 +191,7 @@ mod tests {
         for (text, bytes) in good {
             assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
         }
-        for text in ["", "GiB", "-1", "1.2.3", "5 apples", "1e9", "99999999TiB", "inf", "nan"] {
+        for text in ["", "GiB", "-1", "1.2.3", "5 apples", "1e9", "99999999TiB", "1PiB", "+1GiB", "inf", "nan"] {
             assert!(parse_bytes(text).is_err_and(|e| e.contains(&format!("'{text}'"))), "{text}");
         }
     }

@@ -125,7 +125,9 @@ mod tests {
         // The worst window says how far a pair was disturbed.
         let pairs = [pair(1, 0, [0.0, 50.0]), pair(3, 1, [30.0, 0.0]), pair(5, 0, [0.0, 0.0])].concat();
         let killed = pairs.iter().filter(|r| r.test != 4).cloned().collect();
-        let cases: [Case<'_>; 8] = [
+        let mut half_refused = [pair(1, 0, [30.0, 0.0]), pair(3, 1, [0.0, 90.0])].concat();
+        half_refused[2].add_check(Check::new(CheckId::Rate, Outcome::Failed, "too slow"));
+        let cases: [Case<'_>; 9] = [
             // At the place of the first try.
             (
                 vec![window(1, 0, 30.0), window(2, 0, 0.0), window(3, 1, 25.0), window(4, 1, 40.0)],
@@ -140,6 +142,7 @@ mod tests {
             (vec![repeated, window(2, 0, 0.0), window(3, 1, 0.0)], &[(3, 3), (2, 1)], &[(1, 2)]),
             // A failed proof is not hidden by another try.
             (vec![window(1, 0, 30.0), refused], &[(2, 2)], &[(1, 1)]),
+            (half_refused, &[(3, 2), (4, 2)], &[(1, 1), (2, 1)]),
             // A pair is tried and counts as a whole, also if the run was killed within its second try.
             (pairs, &[(3, 2), (4, 2), (5, 1), (6, 1)], &[(1, 1), (2, 1)]),
             (killed, &[(1, 1), (2, 1), (5, 1), (6, 1)], &[(3, 1)]),

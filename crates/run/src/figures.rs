@@ -133,7 +133,9 @@ pub(crate) fn ratios(e: &Evidence<'_>, out: &mut Test) {
                 "tx" => Some(e.comparable().count),
                 other => grown(other),
             };
-            let ratio = grown(counter).zip(by.filter(|n| *n > 0.0)).map(|(n, by)| n / by / unit);
+            // A group without commits is no group commit; the time of a server that counts late is NaN if nothing completed.
+            let n = grown(counter).filter(|n| counter != "commits" || *n > 0.0);
+            let ratio = n.zip(by.filter(|n| n.is_nan() || *n > 0.0)).map(|(n, by)| n / by / unit);
             column::column(id).into_iter().for_each(|column| out.set_or_fallback(column, ratio, &why));
         }
     }
@@ -193,7 +195,7 @@ mod tests {
         }
         // Counters by how much they grow, and the figures that follow.
         let counted: &[(&str, f64, &[Expected])] = &[
-            (counter::COMMITS, n, &[(column::COMMITS_DATABASE, n), (column::COMMITS_PER_REDO_SYNC, 4.0)]),
+            (counter::COMMITS, n * 2.0, &[(column::COMMITS_DATABASE, n * 2.0), (column::COMMITS_PER_REDO_SYNC, 8.0)]),
             (counter::REDO_SYNCS, n / 4.0, &[(column::REDO_SYNC_WRITES_PER_S, n / 8.0), (column::REDO_SYNCS, n / 4.0)]),
             (counter::REDO_SYNC_NS, n * 1e3, &[(column::REDO_SYNC_TIME_US, 4.0)]),
             (counter::REDO_WRITES, 40.0, &[(column::REDO_WRITES_PER_S, 20.0)]),
@@ -206,14 +208,14 @@ mod tests {
             ),
             (counter::FLASH_WRITES, 30.0, &[(column::FLASH_CACHE_WRITE_PCT, 25.0)]),
             (counter::WRITES, 120.0, &[]),
-            (counter::LOG_GROUPS, n / 5.0, &[(column::LOG_GROUP_COMMITS, 5.0)]),
+            (counter::LOG_GROUPS, n / 5.0, &[(column::LOG_GROUP_COMMITS, 10.0)]),
             (counter::LOG_FILL_BYTES, n * KIB, &[(column::LOG_FILL_KIB, 5.0)]),
-            (counter::LOG_PART_WAIT_NS, n * 1e3, &[(column::LOG_PART_WAIT_US, 1.0)]),
-            (counter::LOG_PART_COPY_NS, n * 2e3, &[(column::LOG_PART_COPY_US, 2.0)]),
-            (counter::LOG_PART_WRITE_NS, n * 3e3, &[(column::LOG_PART_WRITE_US, 3.0)]),
-            (counter::LOG_PART_SYNC_NS, n * 7e3, &[(column::LOG_PART_SYNC_US, 7.0)]),
-            (counter::LOG_PART_WAKE_NS, n * 4e3, &[(column::LOG_PART_WAKE_US, 4.0)]),
-            (counter::LOG_FULL_NS, n * 5e3, &[(column::LOG_FULL_US, 5.0)]),
+            (counter::LOG_PART_WAIT_NS, n * 1e3, &[(column::LOG_PART_WAIT_US, 0.5)]),
+            (counter::LOG_PART_COPY_NS, n * 2e3, &[(column::LOG_PART_COPY_US, 1.0)]),
+            (counter::LOG_PART_WRITE_NS, n * 3e3, &[(column::LOG_PART_WRITE_US, 1.5)]),
+            (counter::LOG_PART_SYNC_NS, n * 7e3, &[(column::LOG_PART_SYNC_US, 3.5)]),
+            (counter::LOG_PART_WAKE_NS, n * 4e3, &[(column::LOG_PART_WAKE_US, 2.0)]),
+            (counter::LOG_FULL_NS, n * 5e3, &[(column::LOG_FULL_US, 2.5)]),
             (counter::OLD_ROWS, n * 2.0, &[(column::OLD_ROWS_PER_TX, 2.0)]),
             (counter::LOG_WAIT_NS, 2e9, &[(column::LOG_FILE_SYNC_MS, 1e3 / tps)]),
             (counter::BLOCK_GETS, 240.0, &[(column::BLOCK_GETS_PER_S, 120.0), (column::CACHE_HIT_PCT, 75.0)]),
@@ -250,6 +252,8 @@ mod tests {
             let found = made.figure(column).unwrap_or(f64::NAN);
             assert!((found - expected).abs() <= 1e-3 * expected + 1e-6, "{column}: {found}, not {expected}");
         }
+        case.count(counter::COMMITS, 0.0);
+        assert_eq!(case.made(FIGURES).figure(column::LOG_GROUP_COMMITS), None, "groups of no commits");
         let readings = &mut case.measured.readings;
         for snapshot in [&mut readings.at_start.snapshot, &mut readings.at_end.snapshot] {
             snapshot.as_mut().unwrap().counters.clear();
@@ -259,6 +263,14 @@ mod tests {
             counted.iter().flat_map(|(.., figures)| figures.iter().map(|(column, _)| *column)).collect();
         for column in &counted {
             assert!(made.figure(column).is_none() && made.absence_reason(column).is_some(), "{column}: not counted");
+        }
+        for (column, why) in [
+            (column::REDO_BLOCKS_PER_S, "the target did not provide the counter at window start and window end"),
+            (column::BLOCK_READS_PER_TX, "the target does not provide the counter"),
+            (column::READ_WAIT_PCT, "the database does not time its reads"),
+            (column::LOG_PART_SYNC_US, "the target does not time the parts of its commits"),
+        ] {
+            assert_eq!(made.absence_reason(column), Some(why), "{column}");
         }
         let rows: Vec<&String> = RATIOS.values().flat_map(BTreeMap::keys).collect();
         assert!(rows.len() > 20 && rows.iter().all(|id| counted.iter().any(|column| column.id == **id)), "{rows:?}");

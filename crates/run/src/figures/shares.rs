@@ -1,7 +1,7 @@
 //! Figures of what the jobs' time was spent on: shares of jobs × window.
 
 use loadline_collect::os::TaskTimes;
-use loadline_database::{Events, Runs};
+use loadline_database::{Events, Runs, WaitEvents};
 use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Note, column};
 use loadline_workload::{Commit, Instrument};
@@ -39,12 +39,12 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     let states = measured.collected.states_between(measured.schedule.open_ns, measured.schedule.close_ns);
     let in_io = (states.seen >= MIN_SAMPLES).then(|| f64::from(states.in_io) / f64::from(states.seen) * 100.0);
     out.set_or_absent(column::SESSION_IO_PCT, in_io, why);
-    waits(e, jobs, out);
+    waits(e, facts.waits, jobs, out);
 }
 
 /// Times in which jobs waited, as the database counts them or else as its sessions were sampled.
-fn waits(e: &Evidence<'_>, jobs: f64, out: &mut Test) {
-    let (profile, events) = (e.measured.waits(), e.request.target.facts().waits);
+fn waits(e: &Evidence<'_>, events: &WaitEvents, jobs: f64, out: &mut Test) {
+    let profile = e.measured.waits();
     let counted = |name| e.counters.as_ref().ok().and_then(|c| c.rate(name)).map(|ns_per_s| ns_per_s / 1e7 / jobs);
     let pct = |known: &Events, is_one: &dyn Fn(&str) -> bool| sampled_pct(&profile, known, is_one, jobs);
     let sampled = |known: &Events| pct(known, &|event| known.has(event));
@@ -74,7 +74,7 @@ fn waits(e: &Evidence<'_>, jobs: f64, out: &mut Test) {
     }
     let untimed = events.buffer.is_empty();
     let why = if untimed { "the target does not time waits for buffers" } else { "too few samples of wait events" };
-    out.set_or_fallback(column::BUFFER_WAIT_PCT, buffer_pct, why);
+    out.set_or_fallback(column::BUFFER_WAIT_PCT, buffer_pct, &e.missing(why));
 }
 
 /// CPU time and waits between two readings of the tasks of `jobs` jobs, as shares of the time between the readings, %.
@@ -99,7 +99,13 @@ fn sampled_pct(waits: &WaitProfile, known: &Events, is_one: &dyn Fn(&str) -> boo
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use loadline_database::Work;
+    use loadline_model::snapshot::WaitSample;
+
     use super::*;
+    use crate::testing;
 
     #[test]
     fn cpu_time_is_a_share_of_all_jobs_time_and_neither_late_readers_nor_waits_that_began_earlier_change_it() {
@@ -143,5 +149,35 @@ mod tests {
         assert_eq!(sampled_pct(&waits, &Events::default(), &|_| true, 4.0), None);
         waits.samples = MIN_SAMPLES - 1;
         assert_eq!(sampled_pct(&waits, &known, &|_| true, 4.0), None);
+    }
+
+    #[test]
+    fn waits_for_the_log_count_if_no_commit_waits_for_it_and_new_files_of_the_log_are_noted() {
+        let of = |commit, event: &str, in_100: u64| {
+            let mut case = testing::case(Work::from_catalogue("DBWR-THR", &[]).unwrap(), testing::jobs(4, |_, _| ()));
+            Arc::get_mut(&mut case.request.work).unwrap().program.commit = commit;
+            let sample = |i: u64| {
+                let waiting = (event.to_owned(), u32::from(i < in_100));
+                let sessions = [waiting, ("IO:DataFileWrite".to_owned(), 1), ("CPU".to_owned(), 2)].into();
+                (case.measured.schedule.open_ns + i, WaitSample { sessions, ..WaitSample::default() })
+            };
+            case.measured.collected.wait_samples = (0..100).map(sample).collect();
+            let made = case.made(&[|e, out| {
+                let (buffer, log_sync) = (["IO:DataFileWrite"].into(), ["IO:WALSync"].into());
+                let log_file = ["IO:WALInitSync"].into();
+                waits(e, &WaitEvents { buffer, log_sync, log_file, ..WaitEvents::default() }, 4.0, out);
+            }]);
+            let new_files = made.notes.iter().any(|note| matches!(note, Note::NewLogFiles { .. }));
+            (made.figure(column::BUFFER_WAIT_PCT), made.figure(column::WRITE_WAIT_PCT), new_files)
+        };
+        for (commit, event, in_100, buffer_pct, new_files) in [
+            (Commit::Nowait, "IO:WALSync", 100, 50.0, false),
+            (Commit::Wait, "IO:WALSync", 100, 25.0, false),
+            // 1.75 % and 2.25 %.
+            (Commit::Nowait, "IO:WALInitSync", 7, 25.0, false),
+            (Commit::Nowait, "IO:WALInitSync", 9, 25.0, true),
+        ] {
+            assert_eq!(of(commit, event, in_100), (Some(buffer_pct), Some(25.0), new_files), "{event} {in_100}");
+        }
     }
 }

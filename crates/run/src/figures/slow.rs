@@ -217,6 +217,8 @@ mod tests {
         assert_eq!((slow.samples, slow.moments, slow.others), (40, 40, 360));
         assert_eq!((slow.waits[0].samples, slow.waits[0].others), (40, 0));
         assert_eq!(slow.words().as_deref(), Some("locks (Lock:tuple), during checkpoint"));
+        let longer = slowest_of(&jobs, &samples(|_| "IO:WALSync")).unwrap();
+        assert_eq!(longer.cause().map(|wait| wait.class), Ok(WaitClass::LogSync));
     }
 
     #[test]
