@@ -70,6 +70,15 @@ pub(crate) fn fill(text: &str, parts: &[(&str, &str)]) -> String {
     fill_with(text, |name| parts.iter().find(|(known, _)| *known == name).map(|(_, part)| *part))
 }
 
+/// The message of this name with `parts` for their names in braces.
+pub(crate) fn message(messages: &BTreeMap<String, String>, name: &str, parts: &[(&str, &str)]) -> String {
+    fill_with(messages.get(name).map_or("", String::as_str), |wanted| {
+        let part = parts.iter().find(|(known, _)| *known == wanted).map(|(_, part)| *part);
+        debug_assert!(part.is_some(), "the message '{name}' has no part for {{{wanted}}}");
+        part
+    })
+}
+
 /// Texts of routines by name. Each may name others and what differs by workload in braces.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Routines(BTreeMap<String, String>);

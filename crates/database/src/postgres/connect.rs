@@ -362,6 +362,7 @@ impl Endpoint {
                     scram.as_mut().ok_or_else(out_of_order)?.finish(rest).map_err(wrong)?;
                     continue;
                 }
+                (b'R', 5 | u32::MAX) => return Err(c.not_spoken("a message that is cut off")),
                 (b'R', 2 | 7 | 9) => {
                     return Err(refused("Kerberos (GSSAPI, SSPI), which loadline does not support: use a password"));
                 }

@@ -207,6 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn a_log_in_memory_is_refused() {
+        for (place, want) in [("memory", Severity::Refused), ("disk", Severity::Ok)] {
+            let facts = Facts::from([("log-directory", "/pg_wal".to_owned()), ("log_place", place.to_owned())]);
+            let found = rules::judge(&KNOWLEDGE.directories, &Known { settings: &PgSettings::default(), facts });
+            assert!(found.iter().any(|f| f.id == "log-directory" && f.severity == want), "{place}: {found:?}");
+        }
+    }
+
+    #[test]
     fn a_missing_privilege_is_as_severe_as_its_use() {
         let lacking =
             |used| Privilege { sql: vec![GrantSql::for_role("x", "y")], gives: "something", granted: false, used };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loadline_model::snapshot::counter;
 use serde::Deserialize;
 
-use crate::descriptor::{Counter, Embedded, Product, Release, Routines, Versioned, Versions, fill};
+use crate::descriptor::{self, Counter, Embedded, Product, Release, Routines, Versioned, Versions};
 use crate::dialect::Dialect;
 use crate::error::{Causes, Meaning, TargetError};
 use crate::facts::WaitEvents;
@@ -157,7 +157,7 @@ pub(super) fn check(release: Release, version: &str) -> Result<(), TargetError> 
 
 /// The message of this name with `parts` for their names in braces.
 pub(super) fn message(name: &str, parts: &[(&str, &str)]) -> String {
-    fill(KNOWLEDGE.messages.get(name).map_or("", String::as_str), parts)
+    descriptor::message(&KNOWLEDGE.messages, name, parts)
 }
 
 pub(super) fn refusal(name: &str, parts: &[(&str, &str)]) -> TargetError {

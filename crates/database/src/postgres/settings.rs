@@ -20,6 +20,19 @@ struct Setting {
     is_built_in: bool,
 }
 
+/// A size in bytes, or another number in its unit. The unit of a number of blocks is the size of one: `8kB`. An extension may show any
+/// text for its number.
+fn number(text: Option<&str>, unit: Option<&str>) -> Option<f64> {
+    let unit = unit.unwrap_or_default();
+    let count = unit.trim_end_matches(char::is_alphabetic);
+    let bytes = match &unit[count.len()..] {
+        "kB" => 1024.0,
+        "MB" => 1_048_576.0,
+        _ => 1.0,
+    };
+    Some(text?.parse::<f64>().ok()? * count.parse().unwrap_or(1.0) * bytes)
+}
+
 #[derive(Debug, Clone, Default)]
 pub(super) struct PgSettings(BTreeMap<String, Setting>);
 
@@ -28,8 +41,8 @@ impl PgSettings {
     pub(super) fn read(c: &mut Connection) -> Result<PgSettings, TargetError> {
         let rows = c.query(&own(&KNOWLEDGE.queries.text("settings", &[])))?;
         let setting = |row: &Row| {
-            let (shown, number) = (row.text(1), row.number(2));
-            (row.text(0), Setting { shown, number, is_default: row.is_true(3), is_built_in: row.is_true(4) })
+            let (shown, number) = (row.text(1), number(row.value(2), row.value(3)));
+            (row.text(0), Setting { shown, number, is_default: row.is_true(4), is_built_in: row.is_true(5) })
         };
         Ok(PgSettings(rows.iter().map(setting).collect()))
     }
@@ -137,6 +150,7 @@ pub(super) fn refuse_placeholders(c: &mut Connection, given: &BTreeMap<String, S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cases::cases;
 
     #[test]
     fn secrets_are_not_stated() {
@@ -150,6 +164,14 @@ mod tests {
         let stated = PgSettings::from_pairs(&pairs).stated();
         assert!(hidden.iter().all(|name| stated[*name] == "(set, not shown)"), "{stated:?}");
         assert!(shown.iter().all(|name| stated[*name] == "on"), "{stated:?}");
+    }
+
+    #[test]
+    fn sizes_are_in_bytes_and_a_text_is_no_number() {
+        for (text, unit, want) in cases::<(String, String, Vec<f64>)>("postgres-numbers") {
+            assert_eq!(number(Some(&text), Some(&unit)).into_iter().collect::<Vec<_>>(), want, "{text} {unit}");
+        }
+        assert_eq!((number(Some("7"), None), number(None, Some("kB"))), (Some(7.0), None));
     }
 
     #[test]

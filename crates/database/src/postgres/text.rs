@@ -71,6 +71,7 @@ pub(super) fn send(
     }
     let mut count = Commits { block: !c.is_idle(), ..Commits::default() };
     done.results.clear();
+    c.is_scripted = true;
     c.put(|out| frontend::query(text, out))?;
     c.send()?;
     let (mut copies, mut current) = (None, TextResult::default());

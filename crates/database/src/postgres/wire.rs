@@ -69,6 +69,8 @@ pub(super) struct Connection {
     /// Ends a call, and asks what the server does for this session, once it is open.
     pub(super) canceller: Canceller,
     place: String,
+    /// Whether it has sent texts of users' scripts: their tables are not loadline's.
+    pub(super) is_scripted: bool,
     /// Commits of this session that are loadline's own work and not yet in the ledger.
     pub(super) own_commits: u64,
     pub(super) ledger: Ledger,
@@ -96,6 +98,7 @@ impl Connection {
             secret: 0,
             canceller: patience::unanswered(),
             place,
+            is_scripted: false,
             // The server counts the login as a transaction.
             own_commits: 1,
             ledger,
@@ -191,7 +194,8 @@ impl Connection {
             return Err(self.ended_by_server(&error));
         }
         // Undefined table or schema, of loadline's own.
-        let is_gone = matches!(error.code.as_str(), "42P01" | "3F000") && error.message.contains(SCHEMA);
+        let is_unknown = matches!(error.code.as_str(), "42P01" | "3F000");
+        let is_gone = is_unknown && error.message.contains(SCHEMA) && !self.is_scripted;
         Ok(if is_gone { error.failure().with(TABLE_GONE) } else { error.failure() })
     }
 

@@ -17,9 +17,12 @@ fn what_loadline_made_goes_and_what_others_made_stays() {
     let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 2);
     target.abilities().driver().unwrap().install(&work).unwrap();
     // A load that was cut off is resumed.
-    server.sql("DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130");
+    server.sql(
+        "DELETE FROM loadline.lgwr_lat1_redo WHERE id = 130; UPDATE loadline.lgwr_lat1_redo SET n = 5 WHERE id = 7",
+    );
     target.load(&work, 3).unwrap();
-    assert_eq!(server.sql("SELECT COUNT(*), MIN(id), MAX(id) FROM loadline.lgwr_lat1_redo"), "384\t0\t383");
+    let rows = "SELECT COUNT(*), MIN(id), MAX(id), SUM(n) FROM loadline.lgwr_lat1_redo";
+    assert_eq!(server.sql(rows), "384\t0\t383\t5", "rows that jobs changed stay");
     server.sql("CREATE TABLE loadline.theirs (a INT)");
     let said = target.clean().unwrap().join("; ");
     assert!(said.contains("left alone") && said.contains("lgwr_lat1_redo") && said.contains("lgwr_lat1_run"), "{said}");

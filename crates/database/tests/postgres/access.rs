@@ -62,6 +62,8 @@ fn where_no_postgres_listens_it_is_said_what_is_there() {
         (&"postgres://a@/b?host=/no/folder".into(), ["/no/folder", "there is no folder"]),
         (&says(web, "disable"), ["does not speak", "PostgreSQL's protocol"]),
         (&says(b"D\0\0\0\x06\0\0", "disable"), ["PostgreSQL's protocol", "out of order"]),
+        (&says(b"R\0\0\0\x06\0\0", "disable"), ["PostgreSQL's protocol", "cut off"]),
+        (&says(b"R\0\0\0\x0b\0\0\0\x05abc", "disable"), ["PostgreSQL's protocol", "cut off"]),
         (&says(b"SHTTP/1.1 400 Bad Request", "prefer"), ["PostgreSQL's protocol", "; before that: the TLS handshake"]),
     ] {
         match open(url).map(drop) {

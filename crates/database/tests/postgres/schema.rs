@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use loadline_database::Work;
+use loadline_database::{Results, TextDone, Work};
 use loadline_model::{Driver, Severity};
 use loadline_workload::Arg;
 
@@ -88,6 +88,24 @@ fn nodes_of_one_instance_are_counted_once() {
     assert!(grown < 1e9, "the log of one instance is not added up twice: {grown}");
     two.nodes = vec![s.socket_url("postgres", "postgres")];
     assert_usage(loadline_database::open(&two), &["two databases"]);
+}
+
+#[test]
+fn rows_that_jobs_changed_stay_and_a_table_that_is_gone_is_told_from_a_scripts() {
+    let db = server().database("resumed");
+    let target = db.target();
+    let work = loaded(target.as_ref(), work("LGWR-LAT1", &[]), 4);
+    let table = "loadline.lgwr_lat1_redo";
+    db.psql(&format!("DELETE FROM {table} WHERE id BETWEEN 150 AND 383; UPDATE {table} SET n = 5 WHERE id = 400"));
+    target.load(&work, 4).unwrap();
+    assert_eq!(db.psql(&format!("SELECT count(*), sum(n) FROM {table}")), "512|5");
+    let mut session = target.client_session(&work, 0).unwrap();
+    db.psql(&format!("DROP TABLE {table}"));
+    let own = target.load(&work, 4).unwrap_err().to_string();
+    let script = session.send_text("SELECT FROM loadline_mine", Results::None, &mut TextDone::default());
+    let script = script.unwrap_err().to_string();
+    assert!(own.contains("somebody dropped it") && !script.contains("somebody dropped it"), "{own}; {script}");
+    assert!(script.contains("loadline_mine"), "{script}");
 }
 
 #[test]
