@@ -254,14 +254,18 @@ mod tests {
         }
         case.count(counter::COMMITS, 0.0);
         assert_eq!(case.made(FIGURES).figure(column::LOG_GROUP_COMMITS), None, "groups of no commits");
+        let counted: Vec<_> =
+            counted.iter().flat_map(|(.., figures)| figures.iter().map(|(column, _)| *column)).collect();
+        none_is_made_without_counters(&mut case, &counted);
+    }
+
+    fn none_is_made_without_counters(case: &mut testing::Case, counted: &[&'static loadline_model::Column]) {
         let readings = &mut case.measured.readings;
         for snapshot in [&mut readings.at_start.snapshot, &mut readings.at_end.snapshot] {
             snapshot.as_mut().unwrap().counters.clear();
         }
         let made = case.made(FIGURES);
-        let counted: Vec<_> =
-            counted.iter().flat_map(|(.., figures)| figures.iter().map(|(column, _)| *column)).collect();
-        for column in &counted {
+        for column in counted {
             assert!(made.figure(column).is_none() && made.absence_reason(column).is_some(), "{column}: not counted");
         }
         for (column, why) in [
