@@ -45,7 +45,7 @@ pub(super) struct Tries {
     run_began: Instant,
     /// Time of tries after the first and of waiting so far, s.
     spent_s: f64,
-    /// What of it was before the run went on, s.
+    /// Share of `spent_s` from before the run went on, s.
     earlier_s: f64,
     /// Whether the machine was not quiet for as long as a try may wait, and no test since was undisturbed.
     in_vain: bool,
