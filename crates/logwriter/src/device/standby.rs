@@ -79,7 +79,7 @@ pub fn open_standby(
     Ok((set, standby))
 }
 
-/// Both ends of a TCP connection within this process. What is done with them is the same for all families.
+/// Both ends of a TCP connection within this process. Reads, writes and timeouts are the same for it as for a Unix socket.
 ///
 /// # Errors
 /// There is no free port.

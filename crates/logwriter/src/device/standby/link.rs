@@ -163,23 +163,24 @@ struct LimitedMaker {
 
 impl FileMaker for LimitedMaker {
     fn make(&mut self, file: u64, recycle: Option<u64>) -> Result<(), DeviceError> {
+        let late = || io::Error::new(io::ErrorKind::TimedOut, "it did not prepare a log file in time");
+        let Some(mut maker) = self.maker.take() else { return Err(unreachable(&self.standby, late())) };
         let (done, answer) = mpsc::channel();
-        let lost = |e| match e {
-            RecvTimeoutError::Timeout => {
-                io::Error::new(io::ErrorKind::TimedOut, "it did not prepare a log file in time")
-            }
-            RecvTimeoutError::Disconnected => io::Error::other("it stopped preparing log files"),
+        let make = move || {
+            let made = maker.make(file, recycle);
+            let _ = done.send((maker, made));
         };
-        let made = self.maker.take().ok_or_else(|| lost(RecvTimeoutError::Timeout)).and_then(|mut maker| {
-            let thread = thread::Builder::new().name("log-standby-files".to_owned());
-            thread.spawn(move || {
-                let made = maker.make(file, recycle);
-                let _ = done.send((maker, made));
-            })?;
-            answer.recv_timeout(self.limit).map_err(lost)
-        });
-        let (maker, made) = made.map_err(|e| unreachable(&self.standby, e))?;
-        self.maker = Some(maker);
-        made
+        let thread = thread::Builder::new().name("log-standby-files".to_owned());
+        thread.spawn(make).map_err(|e| unreachable(&self.standby, e))?;
+        match answer.recv_timeout(self.limit) {
+            Ok((maker, made)) => {
+                self.maker = Some(maker);
+                made
+            }
+            Err(RecvTimeoutError::Timeout) => Err(unreachable(&self.standby, late())),
+            Err(RecvTimeoutError::Disconnected) => {
+                Err(unreachable(&self.standby, io::Error::other("it stopped preparing log files")))
+            }
+        }
     }
 }
