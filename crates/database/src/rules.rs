@@ -1,4 +1,5 @@
-//! The doctor's rules in `postgres.toml`, `mysql.toml`, `oracle.toml`, `sqlite.toml` and `duckdb.toml`: what a setting, or a fact that Rust computes, does to the figures.
+//! The doctor's rules, `[[rule]]` in the files of the databases (`postgres.toml`, `sqlite.toml`): what a setting, or a fact that Rust
+//! computes, does to the figures.
 //!
 //! A rule has cases; the first whose `when` holds counts, and one without `severity` says nothing. Texts take values as
 //! `{name}`; `{value}` is that of the rule.
