@@ -1,5 +1,4 @@
-//! The doctor's rules, `[[rule]]` in the files of the databases (`postgres.toml`, `sqlite.toml`): what a setting, or a fact that Rust
-//! computes, does to the figures.
+//! The doctor's rules, `[[rule]]` in the file of each database: what a setting, or a fact that Rust computes, does to the figures.
 //!
 //! A rule has cases; the first whose `when` holds counts, and one without `severity` says nothing. Texts take values as
 //! `{name}`; `{value}` is that of the rule.

@@ -166,14 +166,11 @@ impl FileMaker for LimitedMaker {
         let late = || io::Error::new(io::ErrorKind::TimedOut, "it did not prepare a log file in time");
         let Some(mut maker) = self.maker.take() else { return Err(unreachable(&self.standby, late())) };
         let (done, answer) = mpsc::channel();
-        let make = move || {
-            let made = maker.make(file, recycle);
-            let _ = done.send((maker, made));
-        };
+        let make = move || drop(done.send((maker.make(file, recycle), maker)));
         let thread = thread::Builder::new().name("log-standby-files".to_owned());
         thread.spawn(make).map_err(|e| unreachable(&self.standby, e))?;
         match answer.recv_timeout(self.limit) {
-            Ok((maker, made)) => {
+            Ok((made, maker)) => {
                 self.maker = Some(maker);
                 made
             }
