@@ -292,9 +292,7 @@ impl Sampler {
                 config.finish_timeout.as_secs_f64()
             )),
             Err(RecvTimeoutError::Disconnected) => {
-                collected
-                    .problems
-                    .push("the sampler ended early because of a defect of loadline: please report it".to_owned());
+                collected.problems.push("the sampler crashed: an internal error, please report it".to_owned());
             }
         }
         collected

@@ -224,7 +224,7 @@ impl Ways<'_, '_> {
                 // The thread could not be started: the other loaders do the work.
                 let Ok(other) = other else { continue };
                 let defect = || {
-                    Err(TargetError::Local("a loader thread panicked, a defect of loadline: please report it".into()))
+                    Err(TargetError::Local("a loader thread crashed: an internal error, please report it".into()))
                 };
                 done = done.and(other.join().unwrap_or_else(|_| defect()));
             }

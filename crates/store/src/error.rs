@@ -18,7 +18,7 @@ pub enum StoreError {
     Io { doing: &'static str, path: PathBuf, cause: io::Error, advice: &'static str },
     #[error("test {test} could not be stored: {cause} {safe}; then continue with `loadline run --resume {}`", .run.display())]
     NotStored { test: u32, run: PathBuf, cause: Box<StoreError>, safe: String },
-    #[error("test {test} cannot be stored: {what}. This is a defect of loadline: please report it")]
+    #[error("test {test} cannot be stored: {what}. This is an internal error: please report it")]
     Unwritable { test: u32, what: String },
     #[error("the run '{}' is in use by another loadline{}: wait until it ends, or stop it", .path.display(),
         .holder.map_or(String::new(), |pid| format!(" (process {pid})")))]

@@ -71,7 +71,7 @@ impl Threads {
         let failed = |why: String| Err(TargetError::Local(format!("DuckDB's threads cannot be set: {why}")));
         std::thread::scope(|scope| match Builder::new().name(self.name.clone()).spawn_scoped(scope, set) {
             Ok(thread) => {
-                thread.join().unwrap_or_else(|_| failed("a thread panicked, a defect of loadline".to_owned()))
+                thread.join().unwrap_or_else(|_| failed("a thread crashed: an internal error, please report it".to_owned()))
             }
             Err(e) => failed(e.to_string()),
         })

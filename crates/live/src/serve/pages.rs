@@ -37,7 +37,7 @@ pub(super) enum PageError {
     Report(#[from] ReportError),
     #[error("the folder of the runs cannot be read: {0}")]
     Folder(#[from] std::io::Error),
-    #[error("the page could not be made: this is a defect of loadline, please report it")]
+    #[error("the page could not be made: an internal error, please report it")]
     Defect,
 }
 

@@ -51,7 +51,7 @@ impl LogDir {
             what: self.path.display().to_string(),
             wish: "be written".to_owned(),
             why: "no log file is open".to_owned(),
-            advice: "This is a defect of loadline: please report it".to_owned(),
+            advice: "This is an internal error: please report it".to_owned(),
         }
     }
 
