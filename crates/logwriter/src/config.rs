@@ -29,6 +29,7 @@ pub struct LogConfig {
 /// Use of full log files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
+    /// Keep every file.
     All,
     /// Keep this number of the newest files, the current one included (at least 2), and recycle older ones.
     Newest(u64),

@@ -13,6 +13,7 @@ pub enum LogError {
     /// reported durable.
     #[error("the log has stopped and reports nothing durable until it is opened again: {0}")]
     Stopped(Arc<DeviceError>),
+    /// It was closed.
     #[error("the log is closed: open it again to continue")]
     Closed,
     /// The device's code panicked. As with [`LogError::Stopped`], nothing more is reported durable.
@@ -46,6 +47,7 @@ pub enum LogError {
 /// Why an existing log could not be read.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its values are")]
 pub enum RecoverError {
     /// The device could not be read.
     #[error("the log cannot be read: {0}")]

@@ -40,6 +40,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 mod config;
 pub mod device;
 mod engine;

@@ -13,8 +13,10 @@ use crate::record::{HEADER, Header, Kind, space};
 /// Bytes per read.
 const WINDOW: usize = 1 << 20;
 
+/// A record or a commit that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// Its start.
     pub lsn: Lsn,
     /// The opening of the log that wrote it, from 1.
     pub epoch: u32,
@@ -33,6 +35,7 @@ pub struct Recovered {
     pub end: Lsn,
     /// The last opening on the device; 0 if the log is new.
     pub epoch: u32,
+    /// Commits of all openings that are still in the log.
     pub commits: u64,
     /// The log's identity, a random number drawn when it was made; 0 if it is new.
     pub log: u32,

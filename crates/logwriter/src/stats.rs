@@ -20,6 +20,7 @@ pub struct CommitTimes {
     pub copy_ns: u64,
     /// Writing the commit's group.
     pub write_ns: u64,
+    /// Making it durable.
     pub sync_ns: u64,
     /// From the durable group to this job running again.
     pub wake_ns: u64,
@@ -28,6 +29,7 @@ pub struct CommitTimes {
 /// Why a group was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
+    /// A job committed and waits.
     Commit,
     /// The buffer reached [`crate::LogConfig::buffer_fraction`].
     Fraction,
@@ -35,7 +37,9 @@ pub enum Trigger {
     Bytes,
     /// The interval [`crate::LogConfig::every`] was over.
     Timer,
+    /// A job found no space in the buffer.
     BufferFull,
+    /// The program asked for it.
     Flush,
 }
 
@@ -52,6 +56,7 @@ pub const GROUP_BUCKETS: usize = 18;
 pub struct Stats {
     /// Commits of both modes, durable or not.
     pub commits: u64,
+    /// Commits that waited until they were durable.
     pub commits_waited: u64,
     /// Records appended, commit records not counted.
     pub records: u64,
@@ -62,6 +67,7 @@ pub struct Stats {
     pub record_bytes: u64,
     /// Bytes of the log written: redo, headers, and the padding of blocks and files.
     pub log_bytes: u64,
+    /// Groups written.
     pub groups: u64,
     /// Write calls to the device. More than groups if a group wraps around the buffer's end or continues in the next
     /// file.

@@ -10,5 +10,6 @@ pub struct Lsn(pub u64);
 pub enum CommitMode {
     /// Returns when it is durable.
     Wait,
+    /// Returns at once; a later group makes it durable.
     Nowait,
 }

@@ -8,6 +8,7 @@ use loadline_storage::Step;
 /// Why a log device could not do what it was asked. Each text can be shown on its own.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its values are")]
 pub enum DeviceError {
     /// A file or a buffer could not be used.
     #[error(transparent)]

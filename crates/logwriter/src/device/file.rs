@@ -41,6 +41,7 @@ pub struct FileConfig {
     /// Size of a block, bytes: a power of two from 512 to 65536. If it is smaller than a page (4 KiB), the
     /// kernel must read the page before it changes a part of it, unless the page is cached.
     pub block_bytes: usize,
+    /// Way to make writes durable.
     pub sync: FileSync,
     /// `O_DIRECT`; `None`: through the page cache.
     pub direct: Option<Via>,

@@ -73,6 +73,7 @@ impl Rule {
     }
 }
 
+/// A device of a replica set, with its name and where its files are.
 pub struct Member {
     pub(super) name: String,
     pub(super) device: Box<dyn LogDevice>,
