@@ -10,15 +10,20 @@ use super::*;
 use crate::warmup::LEAD_NS;
 use crate::watch::HOLD_NS;
 
-/// When the jobs were about to start, and when it was looked whether the window may, ns.
+/// When the jobs were about to start, and when it was looked whether the window may, ns, with the transactions that were completed by
+/// then; and, if one window is `repeated`, when the first was over.
 #[derive(Default)]
 struct Looks {
     began_ns: u64,
+    jobs: Arc<Shared>,
     looks_ns: Vec<u64>,
+    completed: Vec<u64>,
+    repeated: Option<Vec<u64>>,
 }
 
 impl TestHooks for Looks {
-    fn start(&mut self, _: &Request, _: &Arc<Shared>) -> Result<(), TargetError> {
+    fn start(&mut self, _: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
+        self.jobs = Arc::clone(shared);
         self.began_ns = now_ns();
         Ok(())
     }
@@ -29,15 +34,52 @@ impl TestHooks for Looks {
 
     fn may_open(&mut self) -> bool {
         self.looks_ns.push(now_ns());
+        self.completed.push(self.jobs.completed());
         self.looks_ns.len() > 2
     }
+
+    fn opens_again(&mut self) -> bool {
+        self.repeated.as_mut().map(|over_ns| over_ns.push(now_ns())).is_some()
+    }
+}
+
+fn on_null(jobs: u32) -> Request {
+    let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
+    let of_null = Request::new(&target, &Arc::new(Work::from_catalogue("LGWR-LAT1", &[]).unwrap()), jobs);
+    Request { warmup: Warmup::Seconds(0.5), duration_s: 0.3, ..of_null }
+}
+
+#[test]
+fn jobs_work_while_a_window_is_held_back_and_of_one_that_does_not_count_nothing_is_in_the_next() {
+    let mut looks = Looks { repeated: Some(Vec::new()), ..Looks::default() };
+    let measured = run_test(&on_null(2), &mut looks, |_| ()).unwrap();
+    let (window, tally) = (&measured.schedule, &measured.merged);
+    let (looks, repeated) = (looks.completed, looks.repeated.unwrap());
+    assert!(looks.len() > 3 && looks.is_sorted_by(|a, b| a < b), "jobs work between two looks: {looks:?}");
+    assert_eq!(repeated.len(), 1, "the last one that may follow counts");
+    assert!(repeated[0] < window.open_ns, "{repeated:?} {window:?}");
+    // A look more than a quiet machine needs, and a window.
+    assert!(measured.warmup.taken_s >= 0.6 + window.window_s(), "{:?}", measured.warmup);
+    let completed: u64 = measured.jobs.iter().map(|job| job.completed).sum();
+    assert_eq!([tally.transaction.count(), tally.per_step.iter().sum()], [completed; 2]);
+    for job in &measured.jobs {
+        assert!(job.ran_through(window) && job.lost.is_none(), "{job:?}");
+        let outside = job.time_outside_ns(window) / window.window_ns() as f64;
+        assert!((-0.001..1.0).contains(&outside), "transactions fill no more than the window: {job:?}");
+        assert!(job.slowest.as_ref().unwrap().kept().0.iter().all(|[_, end]| *end >= window.open_ns));
+    }
+    assert_eq!(tally.total, measured.jobs.iter().map(|job| job.total).sum::<u64>());
+    assert!(completed <= tally.total - looks.last().unwrap(), "{completed} of {}: {looks:?}", tally.total);
+    // Jobs of an open loop pass one window.
+    let (mut looks, mut request) = (Looks { repeated: Some(Vec::new()), ..Looks::default() }, on_null(1));
+    request.load.rate_tps = Some(1000.0);
+    let measured = run_test(&request, &mut looks, |_| ()).unwrap();
+    assert!(looks.repeated == Some(Vec::new()) && measured.jobs[0].completed > 0);
 }
 
 #[test]
 fn a_window_starts_when_it_may_and_its_counters_have_the_jobs_counts() {
-    let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
-    let on_null = Request::new(&target, &Arc::new(Work::from_catalogue("LGWR-LAT1", &[]).unwrap()), 2);
-    let request = Request { warmup: Warmup::Seconds(0.5), duration_s: 0.3, ..on_null };
+    let request = on_null(2);
     let (mut looks, mut ticks) = (Looks::default(), Vec::new());
     let (wall, clock_ns) = (SystemTime::now(), now_ns());
     let measured = run_test(&request, &mut looks, |tick| ticks.push(tick.when)).unwrap();
