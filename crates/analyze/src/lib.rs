@@ -9,6 +9,7 @@ pub mod idle;
 pub mod kept;
 pub mod kpi;
 pub mod levels;
+mod linear;
 pub mod paired;
 pub mod rate;
 pub mod repeatable;

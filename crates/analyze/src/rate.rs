@@ -12,8 +12,8 @@
 //! from the highest rate that met to the lowest one above it that missed. A look that misses below one that meets bounds nothing: a
 //! checkpoint may have stalled it. If all looks of the first row may lie below the answer, the second row bisects above them.
 
-use crate::stats::{dot, student_t_975};
-use crate::steady::{beside, centred};
+use crate::linear::{beside, centred, dot};
+use crate::stats::student_t_975;
 
 const BISECTIONS: usize = 6;
 const ROW: usize = 5;

@@ -20,8 +20,9 @@ use loadline_model::limits::SizePoint;
 use serde::Serialize;
 
 use crate::idle::{FlushByTime, flush_by_time};
+use crate::linear::{Model, square};
 use crate::stats::{Interval, mean, student_t_975};
-use teeth::{Data, Model, Search, square, usable};
+use teeth::{Data, Search, usable};
 
 const MIB: f64 = 1024.0 * 1024.0;
 pub const MIN_POINTS: usize = 16;

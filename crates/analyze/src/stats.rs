@@ -104,10 +104,6 @@ pub fn ratio_in_strata(strata: &[(Vec<f64>, Vec<f64>)]) -> Option<Ratio> {
     Some(Ratio { value, interval, n_numerator: n.1, n_denominator: n.0 })
 }
 
-pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// Arithmetic mean; `None` if there are no values or one is not finite.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|v| !v.is_finite()) {

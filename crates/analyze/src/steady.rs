@@ -7,7 +7,8 @@
 
 use std::ops::Range;
 
-use crate::stats::{averaged, dot, long_run, mean, median};
+use crate::linear::{beside, centred, dot};
+use crate::stats::{averaged, long_run, mean, median};
 
 pub const STEP_S: f64 = 0.1;
 /// A time without work that is an outage, s.
@@ -102,18 +103,6 @@ pub fn drift(values: &[f64]) -> Option<Drift> {
 
 fn line(n: usize) -> Vec<f64> {
     (0..n).map(|i| i as f64).collect()
-}
-
-pub(crate) fn centred(values: &[f64]) -> Vec<f64> {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values.iter().map(|v| v - mean).collect()
-}
-
-/// Size of `shape` in `values` beside their mean, and what both leave.
-pub(crate) fn beside(values: &[f64], shape: &[f64]) -> (f64, Vec<f64>) {
-    let (values, shape) = (centred(values), centred(shape));
-    let size = dot(&values, &shape) / dot(&shape, &shape);
-    (size, values.iter().zip(&shape).map(|(v, s)| v - size * s).collect())
 }
 
 /// The `size` of `shape` in standard errors, if values scatter as `left`.

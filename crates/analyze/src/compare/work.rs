@@ -26,8 +26,8 @@ const OF_BLOCKS: [(&Column, Option<&Column>); 4] = [
     (column::PHYSICAL_WRITTEN_BLOCKS_PER_S, Some(column::PHYSICAL_WRITTEN_MIB_PER_S)),
 ];
 
-/// Counts that make work, the rows first.
-const COUNTS: &[(&Column, &str)] = &[
+/// Counts that make work, the rows first, then the statements.
+const COUNTS: [(&Column, &str); 3] = [
     (column::ROWS_PER_TX, "rows per transaction"),
     (column::STATEMENTS_PER_TX, "statements per transaction"),
     (column::THREADS, "parallel workers"),
@@ -107,11 +107,7 @@ impl Setup<'_> {
     }
 
     fn unchecked(&self, a: &SweepPoint, b: &SweepPoint) -> Option<String> {
-        let evidence = [
-            (column::REDO_KIB_PER_TX, "redo per transaction"),
-            (column::ROWS_PER_TX, "rows per transaction"),
-            (column::STATEMENTS_PER_TX, "statements per transaction"),
-        ];
+        let evidence = [(column::REDO_KIB_PER_TX, "redo per transaction"), COUNTS[0], COUNTS[1]];
         let redo = self.redo();
         let lacks = |point: &SweepPoint, setup: &[&'static str]| -> Vec<&str> {
             evidence
@@ -138,7 +134,7 @@ impl Setup<'_> {
         let unequal = |why: String| Err(format!("unequal work: {why}"));
         let Redo::Defines(defined) = redo else {
             let apart = (redo == Redo::Written).then(|| self.redo_apart(a, b)).flatten();
-            return self.counts_apart(COUNTS, a, b).map_or(Ok(apart), unequal);
+            return self.counts_apart(&COUNTS, a, b).map_or(Ok(apart), unequal);
         };
         let rows = self.counts_apart(&COUNTS[..1], a, b);
         let of_rows = if defined.rows_chosen { None } else { rows.clone() };

@@ -8,7 +8,7 @@
 //! The Universal Scalability Law: `N / X = a + b(N − 1) + c·N(N − 1)`. docs/forecast.md has the sources of both.
 
 use super::Point;
-use crate::stats::dot;
+use crate::linear::{Model, dot, square};
 
 loadline_model::named! {
     /// Source of a figure.
@@ -193,34 +193,20 @@ fn non_negative<const P: usize>(rows: &[Row<P>]) -> Option<([f64; P], f64)> {
 
 /// The least squares over the coefficients in the bits of `set`; `None` if one is negative or they are not determined.
 fn solution<const P: usize>(rows: &[Row<P>], set: usize) -> Option<([f64; P], f64)> {
-    const SINGULAR: f64 = 1e-10;
     let used: Vec<usize> = (0..P).filter(|i| set >> i & 1 == 1).collect();
-    let n = used.len();
-    // Columns are scaled to 1: their units differ by 10⁶. The right side is the last one.
     let column = |i: &usize| rows.iter().map(|(a, _)| a[*i]).collect::<Vec<f64>>();
-    let mut columns: Vec<Vec<f64>> = used.iter().map(column).collect();
-    let scale: Vec<f64> = columns.iter().map(|c| dot(c, c).sqrt()).collect();
-    columns.iter_mut().zip(&scale).for_each(|(column, scale)| column.iter_mut().for_each(|v| *v /= scale));
-    columns.push(rows.iter().map(|(_, y)| *y).collect());
-    // Normal equations, eliminated.
-    let mut m: Vec<Vec<f64>> = columns.iter().take(n).map(|a| columns.iter().map(|b| dot(a, b)).collect()).collect();
-    for pivot in 0..n {
-        let largest = (pivot..n).max_by(|a, b| m[*a][pivot].abs().total_cmp(&m[*b][pivot].abs()))?;
-        m.swap(pivot, largest);
-        let leading = m[pivot].clone();
-        if leading[pivot].is_nan() || leading[pivot].abs() < SINGULAR {
-            return None;
-        }
-        for (_, line) in m.iter_mut().enumerate().filter(|(at, _)| *at != pivot) {
-            let factor = line[pivot] / leading[pivot];
-            line.iter_mut().zip(&leading).for_each(|(cell, lead)| *cell -= factor * lead);
-        }
+    let columns: Vec<Vec<f64>> = used.iter().map(column).collect();
+    let mut model = Model::default();
+    if !columns.iter().all(|column| model.add(column)) {
+        return None;
     }
-    let mut found = [0.0; P];
-    for (at, (i, scale)) in used.iter().zip(&scale).enumerate() {
-        found[*i] = m[at][n] / m[at][at] / scale;
+    let (mut found, mut left) = ([0.0; P], rows.iter().map(|(_, y)| *y).collect::<Vec<f64>>());
+    // The last column alone explains its orthonormal one; without it, so does the one before.
+    for ((i, column), own) in used.iter().zip(&columns).zip(&model.0).rev() {
+        found[*i] = dot(own, &left) / dot(own, column);
+        left.iter_mut().zip(column).for_each(|(v, c)| *v -= found[*i] * c);
     }
-    let squares: f64 = rows.iter().map(|(a, y)| (y - dot(a, &found)).powi(2)).sum();
+    let squares = square(&left);
     (squares.is_finite() && found.iter().all(|c| *c >= 0.0)).then_some((found, squares))
 }
 

@@ -6,7 +6,8 @@
 use loadline_model::limits::SizePoint;
 
 use super::MIN_SAMPLES;
-use crate::stats::{POSSIBLE, dot, median, quantile};
+use crate::linear::{Model, dot, square};
+use crate::stats::{POSSIBLE, median, quantile};
 
 /// Quantiles of each size's commit times that may be fitted.
 const QUANTILES: [f64; 3] = [0.5, 0.25, 0.1];
@@ -82,56 +83,6 @@ fn robust_line(x: &[f64], y: &[f64]) -> Option<(f64, f64)> {
 
 /// Largest gap between two values of u that is a rounding error.
 const NO_GAP: f64 = 1e-9;
-/// A linear model: orthonormal columns, beside which others are fitted.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Model(Vec<Vec<f64>>);
-
-impl Model {
-    /// Powers of `x` up to `degree`; `None` if the sizes do not span a range.
-    pub(super) fn of_degree(degree: i32, x: &[f64]) -> Option<Model> {
-        let range = x.last().copied().filter(|r| *r > 0.0)?;
-        let mut model = Model::default();
-        let power = |degree| x.iter().map(|x| (2.0 * x / range - 1.0).powi(degree)).collect::<Vec<_>>();
-        (0..=degree).all(|degree| model.add(&power(degree))).then_some(model)
-    }
-
-    pub(super) fn add(&mut self, column: &[f64]) -> bool {
-        let mut rest = self.rest(column);
-        let norm = square(&rest).sqrt();
-        let differs = norm.is_finite() && norm * norm > 1e-9 * square(column);
-        if differs {
-            rest.iter_mut().for_each(|v| *v /= norm);
-            self.0.push(rest);
-        }
-        differs
-    }
-
-    /// `values` without what the model explains.
-    pub(super) fn rest(&self, values: &[f64]) -> Vec<f64> {
-        let mut rest = values.to_vec();
-        // Twice, for precision.
-        for column in self.0.iter().chain(&self.0) {
-            let share = dot(column, &rest);
-            rest.iter_mut().zip(column).for_each(|(v, c)| *v -= share * c);
-        }
-        rest
-    }
-
-    /// Coefficient of `column` beside the model, and its standard error.
-    pub(super) fn coefficient(&self, column: &[f64], values: &[f64]) -> Option<(f64, f64)> {
-        let (column, values) = (self.rest(column), self.rest(values));
-        let whole = square(&column);
-        let coefficient = dot(&column, &values) / whole;
-        let left: f64 = values.iter().zip(&column).map(|(v, c)| (v - coefficient * c).powi(2)).sum();
-        let freedom = values.len().saturating_sub(self.0.len() + 1).max(1) as f64;
-        coefficient.is_finite().then(|| (coefficient, (left / freedom / whole).sqrt()))
-    }
-}
-
-pub(super) fn square(values: &[f64]) -> f64 {
-    dot(values, values)
-}
-
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fit {
     pub(super) frequency: f64,
