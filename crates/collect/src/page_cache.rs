@@ -74,16 +74,6 @@ impl Missed {
     }
 }
 
-/// Identical blocks of 4 KiB in the files.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Identical {
-    /// Share of the blocks that are not zeros which repeat another one, 0 to 1; `None` if there is none.
-    pub share: Option<f64>,
-    pub read_bytes: u64,
-    /// Size of all files, bytes.
-    pub bytes: u64,
-}
-
 #[derive(Debug)]
 struct DataFile {
     path: PathBuf,
@@ -115,8 +105,9 @@ impl DataFiles {
         Ok(dropped)
     }
 
-    /// Hashes the blocks of at most `most` bytes, the log's included, of the files that were changed last first. Fails if none can be read.
-    pub fn identical_blocks(&self, most: u64) -> Result<Identical, CollectError> {
+    /// Blocks of at most `most` bytes, the log's included, of the files that were changed last first; and the size of all files, bytes.
+    /// Fails if none can be read.
+    pub fn identical_blocks(&self, most: u64) -> Result<(IdenticalBlocks, u64), CollectError> {
         let mut all = match self {
             DataFiles::Below { directory, .. } => below(directory, None)?.0,
             DataFiles::These { .. } => self.find()?.0,
@@ -124,11 +115,9 @@ impl DataFiles {
         let held = self.held();
         let held_bytes = held.iter().filter_map(|file| file.metadata().ok()).map(|m| m.len());
         let bytes = held_bytes.chain(all.iter().map(|file| file.bytes)).sum();
-        let (mut blocks, mut read_bytes, mut failed) = (IdenticalBlocks::default(), 0, None);
-        let mut read = |file: &File| {
-            // A file that is cut off meanwhile has no more blocks.
-            read_bytes += blocks.add(file, MOST_OF_A_FILE.min(most - read_bytes)).unwrap_or(0);
-        };
+        let (mut blocks, mut failed) = (IdenticalBlocks::default(), None);
+        // A file that is cut off meanwhile has no more blocks.
+        let mut read = |file: &File| drop(blocks.add(file, MOST_OF_A_FILE.min(most - blocks.read_bytes)));
         held.iter().for_each(|file| read(file));
         all.sort_by_cached_key(|file| std::fs::metadata(&file.path).map_or(0, |m| -m.mtime()));
         for file in &all {
@@ -138,8 +127,8 @@ impl DataFiles {
             }
         }
         match failed {
-            Some(why) if read_bytes == 0 => Err(why),
-            _ => Ok(Identical { share: blocks.share(), read_bytes, bytes }),
+            Some(why) if blocks.read_bytes == 0 => Err(why),
+            _ => Ok((blocks, bytes)),
         }
     }
 

@@ -18,12 +18,13 @@ const PART: usize = 1 << 20;
 pub struct IdenticalBlocks {
     seen: HashSet<u64>,
     blocks: u64,
+    pub read_bytes: u64,
 }
 
 impl IdenticalBlocks {
     /// Adds the whole aligned blocks of `file`, at most `most` bytes from its beginning. What was not in the page cache before is
-    /// dropped from it again. Returns the bytes read.
-    pub fn add(&mut self, file: &File, most: u64) -> io::Result<u64> {
+    /// dropped from it again.
+    pub fn add(&mut self, file: &File, most: u64) -> io::Result<()> {
         // O_DIRECT reads into aligned memory.
         let mut buffer = AlignedBuf::new(PART).map_err(io::Error::other)?;
         // Nothing is read ahead, so what is cached of a part was so before.
@@ -46,11 +47,12 @@ impl IdenticalBlocks {
                 }
             }
             at += read as u64;
+            self.read_bytes += read as u64;
             if read < wanted {
                 break;
             }
         }
-        Ok(at)
+        Ok(())
     }
 
     /// Share of the blocks that repeat another one, 0 to 1; `None` without blocks.

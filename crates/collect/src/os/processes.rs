@@ -58,6 +58,10 @@ impl Process {
         })
     }
 
+    fn is_named(&self, beginnings: &[&str]) -> bool {
+        beginnings.iter().any(|beginning| self.name.starts_with(beginning))
+    }
+
     fn own_ticks(&self) -> u64 {
         self.own[0].saturating_add(self.own[1])
     }
@@ -96,18 +100,14 @@ impl Server {
     /// The server of `tasks` of this machine: their highest ancestors whose names begin with one of `names`. Without tasks,
     /// all processes of these names.
     pub fn new(tasks: Option<&Tasks>, names: &'static [&'static str]) -> Server {
-        let status = |id: u32| read(format!("/proc/{id}/status")).ok();
-        let value = |status: &str, key: &str| Some(status.lines().find_map(|l| l.strip_prefix(key))?.trim().to_owned());
-        let number = |status: &str, key: &str| value(status, key)?.parse::<u32>().ok();
+        let all = Processes::read().unwrap_or_default();
         // A thread belongs to a process.
-        let processes: BTreeSet<u32> =
-            tasks.into_iter().flat_map(Tasks::ids).filter_map(|id| number(&status(id)?, "Tgid:")).collect();
+        let process = |id: u32| values(&read(format!("/proc/{id}/status")).ok()?, ["Tgid:"]).map(|[id]| id as u32);
         // Not by the command line: a script's may hold the name of the server that it starts.
-        let is_server = |status: &str| value(status, "Name:").is_some_and(|v| names.iter().any(|n| v.starts_with(n)));
-        let with_status = |id: u32| Some((id, status(id)?));
-        let parent = |(_, of): &(u32, String)| with_status(number(of, "PPid:")?).filter(|(_, of)| is_server(of));
-        let root = |id: u32| Some(std::iter::successors(with_status(id), parent).last()?.0);
-        let roots: BTreeSet<u32> = processes.into_iter().filter_map(root).collect();
+        let is_server = |id: &u32| all.0.get(id).is_some_and(|process| process.is_named(names));
+        let root = |id: u32| all.ancestors(id).enumerate().take_while(|(up, id)| *up == 0 || is_server(id)).last();
+        let tasks = tasks.into_iter().flat_map(Tasks::ids);
+        let roots: BTreeSet<u32> = tasks.filter_map(process).filter_map(root).map(|(_, id)| id).collect();
         if roots.is_empty() { Server::Named(names) } else { Server::Roots(roots) }
     }
 }
@@ -214,7 +214,7 @@ impl Processes {
         if process.kernel {
             return Whose::Kernel;
         }
-        if matches!(server, Server::Named(names) if names.iter().any(|n| process.name.starts_with(n))) {
+        if matches!(server, Server::Named(names) if process.is_named(names)) {
             return Whose::Server;
         }
         for ancestor in self.ancestors(id) {
@@ -280,20 +280,18 @@ impl Processes {
     /// Use by this reading of processes that ended before `later`.
     fn ended(&self, later: &Processes) -> Ended {
         let lives = |id: &u32, p: &Process| later.0.get(id).is_some_and(|now| now.started == p.started);
-        let parent = |id: &u32| self.0.get(id).map(|p| p.parent);
         let mut out = Ended::default();
         for (id, process) in self.0.iter().filter(|(id, p)| !lives(id, p)) {
             let ticks = process.own_ticks() + process.child_ticks();
             out.ticks += ticks;
-            let mut ancestors = std::iter::successors(parent(id), parent).take(self.0.len());
-            let heir = ancestors.find(|id| self.0.get(id).is_some_and(|p| lives(id, p)));
+            let heir = self.ancestors(*id).skip(1).find(|id| self.0.get(id).is_some_and(|p| lives(id, p)));
             if let Some(heir) = heir {
                 let known = out.by_heir.entry(heir).or_default();
                 known.ticks += ticks;
                 known.io += process.io_bytes().unwrap_or(0);
             }
             // If its parent ended first, init waited for it.
-            if heir != parent(id) && heir != Some(INIT) {
+            if heir != Some(process.parent) && heir != Some(INIT) {
                 out.by_heir.entry(INIT).or_default().io += process.io_bytes().unwrap_or(0);
             }
         }

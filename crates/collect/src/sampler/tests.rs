@@ -219,7 +219,7 @@ fn a_source_that_panics_ends_the_sampler_only() {
     );
     assert!(matches!(sampler.reading("open"), Err(CollectError::Ended { .. })));
     let collected = sampler.finish();
-    assert!(collected.source.is_none() && collected.problems[0].contains("defect"), "{:?}", collected.problems);
+    assert!(collected.source.is_none() && collected.problems[0].contains("internal error"), "{:?}", collected.problems);
 }
 
 #[test]

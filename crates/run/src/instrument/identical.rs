@@ -1,6 +1,6 @@
 //! Blocks of the data files that repeat, for arrays that deduplicate (`--payload-duplicates`).
 
-use loadline_collect::page_cache::{DataFiles, Identical};
+use loadline_collect::page_cache::DataFiles;
 use loadline_load::Request;
 use loadline_model::{Column, Note, column};
 
@@ -14,7 +14,7 @@ pub(super) const ABSENT: &str = "not asked for (--payload-duplicates)";
 const MOST_BYTES: u64 = 256 << 20;
 
 #[derive(Default)]
-pub(super) struct IdenticalBlocks(Option<Result<Identical, String>>);
+pub(super) struct IdenticalBlocks(Option<Result<(loadline_storage::IdenticalBlocks, u64), String>>);
 
 impl Instrument for IdenticalBlocks {
     fn complete(&mut self, request: &Request, run: &RunContext<'_>, _: &Test) {
@@ -27,11 +27,11 @@ impl Instrument for IdenticalBlocks {
 
     fn report(&self, _: &Evidence<'_>, test: &mut Test) {
         match &self.0 {
-            Some(Ok(found)) => {
-                let share = found.share.map(|share| share * 100.0);
+            Some(Ok((found, bytes))) => {
+                let share = found.share().map(|share| share * 100.0);
                 test.set_or_absent(column::IDENTICAL_BLOCKS_PCT, share, "the data files have no block but zeros");
-                if found.read_bytes < found.bytes {
-                    test.notes.push(Note::HashedPart { read_bytes: found.read_bytes, bytes: found.bytes });
+                if found.read_bytes < *bytes {
+                    test.notes.push(Note::HashedPart { read_bytes: found.read_bytes, bytes: *bytes });
                 }
             }
             Some(Err(why)) => test.set_absent(column::IDENTICAL_BLOCKS_PCT, why.as_str()),
