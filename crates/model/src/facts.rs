@@ -243,8 +243,11 @@ mod tests {
     fn what_is_found_and_what_is_stated_are_distinguished() {
         let machine = Machine { cpus: 8, cores: Some(4), memory_bytes: 16 << 30, ..Machine::default() };
         let mut m = Manifest { machine, ..Manifest::default() };
-        m.target.storage.insert("log".to_owned(), flash("nvme0n1", "0"));
-        m.target.storage.insert("data".to_owned(), flash("nvme0n1", "0"));
+        let device_facts =
+            [("rotational", "0"), ("size", "1.8 TiB")].map(|(name, of)| (name.to_owned(), of.to_owned()));
+        let device = Some("nvme0n1".to_owned());
+        let flash = Storage { device, device_facts: device_facts.into(), ..Storage::default() };
+        m.target.storage = ["log", "data"].map(|role| (role.to_owned(), flash.clone())).into();
         m.plan.facts = stated([("Launch year", "2021"), ("memory", "64 GiB"), ("threads", "8")]).unwrap();
         let words = |m: &Manifest, id: &str| facts(m).iter().find(|fact| fact.id == id).map(Fact::words);
         // The machine that ran loadline is not that of a database elsewhere.
@@ -262,14 +265,5 @@ mod tests {
         assert_eq!(["threads", "nodes", "database-version"].map(|id| words(&m, id)), [None, None, None]);
         m.plan.target = "sqlite:".to_owned();
         assert_eq!(words(&m, "nodes").as_deref(), Some("1"));
-    }
-
-    fn flash(device: &str, rotational: &str) -> Storage {
-        let device_facts = [("rotational", rotational), ("size", "1.8 TiB")];
-        Storage {
-            device: Some(device.to_owned()),
-            device_facts: device_facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-            ..Storage::default()
-        }
     }
 }

@@ -5,7 +5,7 @@ use loadline_analyze::{Comparison, Factor, Sweep};
 use loadline_model::facts::capacity_bytes;
 use loadline_model::format::{ABSENT, number, whole};
 
-use minijinja::{Value, context};
+use minijinja::context;
 use serde::{Deserialize, Serialize};
 use toml::value::Datetime;
 
@@ -26,8 +26,6 @@ const MOST: f64 = 1e15;
 /// Facts that are added to the capacity of a platform.
 const CAPACITIES: [&str; 3] = ["persistent-memory", "flash", "disk"];
 
-/// In place of factors of the first platform.
-const BASE: &str = "base";
 const NO_PRICE: &str = "the price list has no [[price]] of it";
 const GIVEN: &str = "throughput was given by a rate or a think time: it is not what the platform can do";
 const NO_CAPACITY: &str =
@@ -66,17 +64,6 @@ struct Price {
     date: Option<Datetime>,
     kind: PriceKind,
     covers: String,
-    #[serde(skip)]
-    is_licence: bool,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    price: Vec<Price>,
-    #[serde(default)]
-    licence: Vec<Price>,
 }
 
 impl Price {
@@ -107,23 +94,19 @@ impl Price {
 }
 
 /// A price list whose amounts are of one currency and have a date.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Prices {
-    currency: String,
-    /// All prices, then all licences.
-    prices: Vec<Price>,
+    #[serde(default)]
+    price: Vec<Price>,
+    #[serde(default)]
+    licence: Vec<Price>,
 }
 
-struct Line<'a> {
-    list: &'a Prices,
-    side: &'a PlatformRun<'a>,
-    sweep: &'a Sweep,
-    /// Jobs or swept value of the peak, and the rate there as its column shows it.
-    peak: Option<(u32, f64)>,
-    /// Against the first platform, or why there are none; [`BASE`] of itself.
-    factors: Result<Factors, String>,
-}
+/// A workload on a platform.
+type Line<'a> = (&'a PlatformRun<'a>, &'a Sweep);
 
+/// Factors of a line against the first platform.
 #[derive(Serialize)]
 struct Factors {
     throughput: Factor,
@@ -133,53 +116,36 @@ struct Factors {
     caveat: Option<String>,
 }
 
-impl Line<'_> {
-    /// Throughput per 1,000 of the currency; `None` if it was given.
-    fn per_1000(&self) -> Option<f64> {
-        if is_given(self.sweep) {
-            return None;
-        }
-        Some(self.peak?.1 / (self.list.total(self.side)? / 1000.0))
-    }
-
-    /// The row of the table for scripts; what is to be minded of its factors, or why there are none.
-    fn row(&self) -> Value {
-        let Line { list, side, sweep, peak, factors } = self;
-        let (factors, remark) = match factors {
-            Ok(factors) => (Some(factors), factors.caveat.as_ref()),
-            Err(why) => (None, Some(why).filter(|why| *why != BASE)),
-        };
-        context! {
-            label => side.label, workload => sweep.workload, over => sweep.over, rate => sweep.rate, peak, factors, remark,
-            currency => list.currency, basis => list.basis(), total => list.total(side), per_tb => list.per_tb(side),
-            dates => distinct(list.for_platform(side).map(Price::date)).join(" "),
-            per_1000 => self.per_1000(), capacity => capacity_tb(side),
-        }
-    }
-}
-
 impl Prices {
     /// Reads a price list.
     pub fn parse(text: &str) -> Result<Prices, PriceError> {
-        let File { price: mut prices, mut licence } = toml::from_str(text).map_err(|e| {
+        let prices: Prices = toml::from_str(text).map_err(|e| {
             let before = e.span().and_then(|at| text.get(..at.start.min(text.len()))).unwrap_or_default();
             PriceError::Toml { line: before.matches('\n').count() + 1, message: e.message().to_owned() }
         })?;
-        let of = |platform: &str| prices.iter().filter(|price| price.platform == platform).count();
-        if let Some(twice) = prices.iter().find(|price| of(&price.platform) > 1) {
+        let of = |platform: &str| prices.price.iter().filter(|price| price.platform == platform).count();
+        if let Some(twice) = prices.price.iter().find(|price| of(&price.platform) > 1) {
             return Err(PriceError::Twice(twice.platform.clone()));
         }
-        if let Some(alone) = licence.iter().find(|price| of(&price.platform) == 0) {
+        if let Some(alone) = prices.licence.iter().find(|price| of(&price.platform) == 0) {
             return Err(PriceError::OnlyLicence(alone.platform.clone()));
         }
-        licence.iter_mut().for_each(|price| price.is_licence = true);
-        prices.append(&mut licence);
-        prices.iter().try_for_each(Price::check)?;
-        match distinct(prices.iter().map(|price| price.currency.clone())).as_slice() {
+        prices.all().try_for_each(|(_, price)| price.check())?;
+        match distinct(prices.all().map(|(_, price)| price.currency.clone())).as_slice() {
             [] => Err(PriceError::Empty),
-            [currency] => Ok(Prices { currency: currency.clone(), prices }),
+            [_] => Ok(prices),
             [one, other, ..] => Err(PriceError::Mixed(one.clone(), other.clone())),
         }
+    }
+
+    /// All prices, then all licences, each with the word for it.
+    fn all(&self) -> impl Iterator<Item = (&'static str, &Price)> {
+        let licences = self.licence.iter().map(|licence| ("licence", licence));
+        self.price.iter().map(|price| ("price", price)).chain(licences)
+    }
+
+    fn currency(&self) -> &str {
+        self.price.first().map_or("", |price| &price.currency)
     }
 
     /// Refuses a list without a platform of `runs`.
@@ -191,20 +157,20 @@ impl Prices {
         }
         let named = |names: Vec<&str>| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
         Err(ReportError::NoPrice {
-            listed: named(distinct(self.prices.iter().map(|price| price.platform.as_str()))),
+            listed: named(self.price.iter().map(|price| price.platform.as_str()).collect()),
             platforms: named(sides.iter().map(|side| side.label.as_str()).collect()),
         })
     }
 
-    /// The prices of `side`, by its name in the report, or else by that of its run.
-    fn for_platform<'a>(&'a self, side: &'a PlatformRun<'_>) -> impl Iterator<Item = &'a Price> {
-        let by_label = self.prices.iter().any(|price| price.platform == side.label);
+    /// The prices and licences of `side`, by its name in the report, or else by that of its run.
+    fn for_platform<'a>(&'a self, side: &'a PlatformRun<'_>) -> impl Iterator<Item = (&'static str, &'a Price)> {
+        let by_label = self.price.iter().any(|price| price.platform == side.label);
         let name = if by_label { &side.label } else { &side.run.manifest.plan.platform };
-        self.prices.iter().filter(move |price| price.platform == *name)
+        self.all().filter(move |(_, price)| price.platform == *name)
     }
 
     fn are_by_hour(&self) -> bool {
-        self.prices.iter().all(|price| price.kind == PriceKind::PerHour)
+        self.all().all(|(_, price)| price.kind == PriceKind::PerHour)
     }
 
     /// `per hour` or `over three years`: what totals are of.
@@ -219,76 +185,81 @@ impl Prices {
     }
 
     fn total(&self, side: &PlatformRun<'_>) -> Option<f64> {
-        self.for_platform(side).map(|price| self.share(price)).reduce(|a, b| a + b)
+        self.for_platform(side).map(|(_, price)| self.share(price)).reduce(|a, b| a + b)
     }
 
     fn per_tb(&self, side: &PlatformRun<'_>) -> Option<f64> {
         Some(self.total(side)? / capacity_tb(side)?)
     }
 
+    /// Throughput at the peak per 1,000 of the currency, or why it is unknown, and of what.
+    fn per_1000<'a>(&self, (side, sweep): Line<'a>) -> Result<f64, (&'static str, &'a str)> {
+        let total = self.total(side).ok_or((NO_PRICE, side.label.as_str()))?;
+        if is_given(sweep) {
+            return Err((GIVEN, &sweep.workload));
+        }
+        let (_, rate) = peak(sweep).ok_or(("no valid test has a throughput", sweep.workload.as_str()))?;
+        Ok(rate / (total / 1000.0))
+    }
+
     pub(crate) fn section(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
-        let blocks = [self.table(sides), self.throughput(&self.lines(sides, comparisons))];
+        let blocks = [self.table(sides), self.throughput(sides, comparisons)];
         let blocks = blocks.into_iter().filter_map(Block::table).collect();
-        let names = distinct(self.prices.iter().map(|price| price.platform.as_str()));
-        let known = |name: &&str| sides.iter().any(|side| self.for_platform(side).any(|price| price.platform == *name));
+        let names = self.price.iter().map(|price| price.platform.as_str());
+        let known = |name: &str| sides.iter().any(|side| self.for_platform(side).any(|(_, of)| of.platform == name));
         let context = context! {
-            currency => self.currency,
+            currency => self.currency(),
             by_hour => self.are_by_hour(),
             several => sides.len() > 1,
             hours => number(HOURS, 0),
             without => sides.iter().filter(|of| self.total(of).is_none()).map(|of| &of.label).collect::<Vec<_>>(),
-            others => names.into_iter().filter(|name| !known(name)).collect::<Vec<_>>(),
+            others => names.filter(|name| !known(name)).collect::<Vec<_>>(),
         };
         Section::new("prices", "Throughput for the price", Block::explained(blocks, &prose("prices", context)))
     }
 
+    /// Costs of the platforms: a row for each price, and the total.
     fn table(&self, sides: &[PlatformRun<'_>]) -> Table {
-        // A price, or the total.
-        type Row<'a> = (&'a PlatformRun<'a>, Option<&'a Price>);
-        let rows = sides.iter().flat_map(|of| self.for_platform(of).map(move |p| (of, Some(p))).chain([(of, None)]));
-        let priced = |p: &Price| {
+        let of_side = |of| self.for_platform(of).map(move |priced| (of, Some(priced))).chain([(of, None)]);
+        let priced = |(what, p): (&str, &Price)| {
             context! {
-                what => if p.is_licence { "licence" } else { "price" },
-                paid => if p.kind == PriceKind::Once { "once" } else { "per hour" },
+                what, paid => if p.kind == PriceKind::Once { "once" } else { "per hour" },
                 amount => money(p.amount), date => p.date(), share => money(self.share(p)), covers => p.covers,
             }
         };
-        let row = |(of, price): Row<'_>| {
+        let table = TableSpec::new("facts", sides.iter().flat_map(of_side)).columns("table of prices", |(of, price)| {
             context! {
-                label => of.label, p => price.map(priced), currency => self.currency, basis => self.basis(),
+                label => of.label, p => price.map(priced), currency => self.currency(), basis => self.basis(),
                 total => self.total(of).map(money), per_tb => self.per_tb(of).map(money),
                 capacity => capacity_tb(of).map(|tb| number(tb, 3)), no_price => NO_PRICE, no_capacity => NO_CAPACITY,
             }
-        };
-        let table = TableSpec::<Row<'_>>::new("facts", rows).columns("table of prices", row);
+        });
         table.caption("What the platforms cost").build()
     }
 
-    fn throughput(&self, lines: &[Line<'_>]) -> Table {
-        let several = distinct(lines.iter().map(|line| line.side.label.as_str())).len() > 1;
+    fn throughput(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Table {
+        let lines = lines(sides);
+        let several = distinct(lines.iter().map(|(side, _)| side.label.as_str())).len() > 1;
         let with_caveat = |of: &Factors, factor: &Factor| factor_cell(factor).noted(&of.caveat, "");
-        let factor = |line: &Line<'_>, of: &dyn Fn(&Factors) -> Cell| match &line.factors {
-            Ok(factors) => of(factors),
-            Err(why) if why == BASE => BASE.into(),
-            Err(why) => Cell::absent(why, &line.sweep.workload),
+        let factor = |line: Line<'_>, of: &dyn Fn(&Factors) -> Cell| match self.factors(&sides[0], line, comparisons) {
+            Ok(None) => "base".into(),
+            Ok(Some(factors)) => of(&factors),
+            Err(why) => Cell::absent(&why, &line.1.workload),
         };
-        TableSpec::<&Line<'_>>::new("figures", lines)
-            .text("Workload", |line| &line.sweep.workload)
+        TableSpec::<Line<'_>>::new("figures", lines)
+            .text("Workload", |(_, sweep)| &sweep.workload)
             .once()
-            .text("Platform", |line| &line.side.label)
-            .number("Peak", "", |line| match line.sweep.peak() {
-                Some(peak) => figure(&line.side.run.records, peak, line.sweep.rate).noted(kept_by(peak), ""),
+            .text("Platform", |(side, _)| &side.label)
+            .number("Peak", "", |(side, sweep)| match sweep.peak() {
+                Some(peak) => figure(&side.run.records, peak, sweep.rate).noted(kept_by(peak), ""),
                 None => ABSENT.into(),
             })
-            .text("", |line| unit(line.sweep.rate))
-            .text("at", |line| line.peak.map_or(ABSENT.to_owned(), |(at, _)| place(&line.sweep.over, at)))
-            .number(&format!("Per 1,000 {}", self.currency), self.basis(), |line| match line.per_1000() {
+            .text("", |(_, sweep)| unit(sweep.rate))
+            .text("at", |(_, sweep)| peak(sweep).map(|(at, _)| place(&sweep.over, at)))
+            .number(&format!("Per 1,000 {}", self.currency()), self.basis(), |line| match self.per_1000(line) {
                 // Three digits that count: a dear platform does not give 0.
-                Some(rate) if rate < 0.1 => ratio(rate).into(),
-                Some(rate) => whole(rate).into(),
-                None if self.total(line.side).is_none() => Cell::absent(NO_PRICE, &line.side.label),
-                None if is_given(line.sweep) => Cell::absent(GIVEN, &line.sweep.workload),
-                None => Cell::absent("no valid test has a throughput", &line.sweep.workload),
+                Ok(rate) => Cell::from(if rate < 0.1 { ratio(rate) } else { whole(rate) }),
+                Err((why, of)) => Cell::absent(why, of),
             })
             .number("Throughput", "×", |line| factor(line, &|f| with_caveat(f, &f.throughput)))
             .when(several)
@@ -304,36 +275,34 @@ impl Prices {
         let parts = by_variant(runs);
         let sides = sides(parts.as_deref().unwrap_or(runs));
         let across_drivers = across_drivers || sides.iter().any(|side| side.run.published.is_some());
-        let lines = self.lines(&sides, &comparisons(&sides, across_drivers, false));
-        Listing::new("prices", lines.iter().map(Line::row))
-    }
-
-    /// The workloads of all platforms, each platform's beside those of the others.
-    fn lines<'a>(&'a self, sides: &'a [PlatformRun<'a>], comparisons: &[Comparison]) -> Vec<Line<'a>> {
-        let line = |(side, sweep): (&'a PlatformRun<'a>, &'a Sweep)| Line {
-            list: self,
-            side,
-            sweep,
-            peak: sweep.peak().and_then(|peak| Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))),
-            factors: self.factors([&sides[0], side], sweep, comparisons),
+        let comparisons = comparisons(&sides, across_drivers, false);
+        let row = |(side, sweep): Line<'_>| {
+            let found = self.factors(&sides[0], (side, sweep), &comparisons);
+            let (factors, why) = found.map_or_else(|why| (None, Some(why)), |factors| (factors, None));
+            let caveat = factors.as_ref().and_then(|factors| factors.caveat.clone());
+            context! {
+                label => side.label, workload => sweep.workload, over => sweep.over, rate => sweep.rate,
+                currency => self.currency(), basis => self.basis(), total => self.total(side), per_tb => self.per_tb(side),
+                dates => distinct(self.for_platform(side).map(|(_, price)| price.date())).join(" "),
+                peak => peak(sweep), per_1000 => self.per_1000((side, sweep)).ok(), capacity => capacity_tb(side),
+                factors, remark => why.or(caveat),
+            }
         };
-        let all = || sides.iter().flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)));
-        let of = |code: String| all().filter(move |(_, sweep)| sweep.workload == code);
-        swept(sides).into_iter().flat_map(of).map(line).collect()
+        Listing::new("prices", lines(&sides).into_iter().map(row))
     }
 
-    /// Factors of `of` against the base, as they are compared: only equal work is.
+    /// Factors of a line against the platform `base`, as they are compared: only equal work is. `None` of the base itself.
     fn factors(
         &self,
-        [base, of]: [&PlatformRun<'_>; 2],
-        sweep: &Sweep,
+        base: &PlatformRun<'_>,
+        (of, sweep): Line<'_>,
         comparisons: &[Comparison],
-    ) -> Result<Factors, String> {
+    ) -> Result<Option<Factors>, String> {
         if is_given(sweep) {
             return Err(GIVEN.to_owned());
         }
-        if base.label == of.label {
-            return Err(BASE.to_owned());
+        if of.label == base.label {
+            return Ok(None);
         }
         let total = |side: &PlatformRun<'_>| {
             self.total(side).ok_or_else(|| format!("the price list has no [[price]] of '{}'", side.label))
@@ -358,8 +327,21 @@ impl Prices {
         for_price.factor.value /= price;
         for_price.factor.interval =
             for_price.factor.interval.map(|i| Interval { low: i.low / price, high: i.high / price });
-        Ok(Factors { throughput, price, for_price, caveat: peak.caveat.clone() })
+        Ok(Some(Factors { throughput, price, for_price, caveat: peak.caveat.clone() }))
     }
+}
+
+/// The workloads of all platforms, each platform's beside those of the others.
+fn lines<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Line<'a>> {
+    let all = || sides.iter().flat_map(|side| side.sweeps.iter().map(move |sweep| (side, sweep)));
+    let of = |code: String| all().filter(move |(_, sweep)| sweep.workload == code);
+    swept(sides).into_iter().flat_map(of).collect()
+}
+
+/// Jobs or swept value of the peak, and the rate there as its column shows it.
+fn peak(sweep: &Sweep) -> Option<(u32, f64)> {
+    let peak = sweep.peak()?;
+    Some((peak.at, sweep.rate_at(peak)?.mean * scale(sweep.rate)))
 }
 
 /// Whether the load sets the throughput of `sweep`. A rate that was found for an objective is measured.
@@ -387,46 +369,36 @@ fn money(amount: f64) -> String {
 mod tests {
     use super::*;
 
-    /// A list of prices, or licences, in which a key has another value, or none.
-    fn list(entries: &[(&str, &str)]) -> Result<Prices, PriceError> {
-        let keys = [
-            "platform = 'a'", "amount = 100", "currency = 'USD'", "date = 2021-06-01", "kind = 'once'",
-            "covers = 'all'",
-        ];
-        let entry = |(what, change): &(&str, &str)| {
-            let key = change.split(' ').next().unwrap_or_default();
-            let kept = keys.iter().filter(|line| key.is_empty() || !line.starts_with(key)).copied();
-            let lines: Vec<&str> = kept.chain([*change].into_iter().filter(|line| line.contains('='))).collect();
-            format!("[[{what}]]\n{}\n", lines.join("\n"))
-        };
-        Prices::parse(&entries.iter().map(entry).collect::<String>())
-    }
+    const ONE: &str =
+        "[[price]]\nplatform = 'a'\namount = 100\ncurrency = 'USD'\ndate = 2021-06-01\nkind = 'once'\ncovers = 'all'\n";
 
     #[test]
     fn what_is_no_price_is_refused_and_named() {
         let bad = [
-            ("prize", "", "prize"),
-            ("price", "date", "date of the price of 'a' is missing"),
-            ("price", "amount = 0", "'a' is 0"),
-            ("price", "amount = -5", "-5"),
-            ("price", "amount = nan", "NaN"),
-            ("price", "currency = 'dollars'", "'dollars'"),
-            ("price", "date = 10:00:00", "10:00:00"),
-            ("price", "date = 2021-02-30", "line 7"),
-            ("price", "kind = 'monthly'", "per-hour"),
-            ("price", "amount = 1e16", "1e15"),
-            ("price", "covers = ' '", "covers"),
-            ("price", "covers = \"a\\nb\"", "one line"),
-            ("price", "tax = 1", "tax"),
+            ("price]]", "prize]]", "prize"),
+            ("date = 2021-06-01\n", "", "date of the price of 'a' is missing"),
+            ("100", "0", "'a' is 0"),
+            ("100", "-5", "-5"),
+            ("100", "nan", "NaN"),
+            ("100", "1e16", "1e15"),
+            ("USD", "dollars", "'dollars'"),
+            ("2021-06-01", "10:00:00", "10:00:00"),
+            ("2021-06-01", "2021-02-30", "line 5"),
+            ("once", "monthly", "per-hour"),
+            ("'all'", "' '", "covers"),
+            ("'all'", "\"a\\nb\"", "one line"),
+            ("'all'", "'all'\ntax = 1", "tax"),
         ];
-        for (what, change, says) in bad {
-            let e = list(&[(what, change)]).unwrap_err().to_string();
-            assert!(e.contains(says), "{change}: {e}");
+        for (text, other, says) in bad {
+            let e = Prices::parse(&ONE.replace(text, other)).unwrap_err().to_string();
+            assert!(e.contains(says), "{other}: {e}");
         }
+        let beside = |more: &str| Prices::parse(&format!("{ONE}{more}"));
+        let licence = ONE.replace("price]]", "licence]]");
         assert_eq!(Prices::parse(""), Err(PriceError::Empty));
-        assert_eq!(list(&[("price", ""), ("price", "")]), Err(PriceError::Twice("a".to_owned())));
+        assert_eq!(beside(ONE), Err(PriceError::Twice("a".to_owned())));
         let mixed = PriceError::Mixed("USD".to_owned(), "EUR".to_owned());
-        assert_eq!(list(&[("price", ""), ("licence", "currency = 'EUR'")]), Err(mixed));
-        assert_eq!(list(&[("price", ""), ("licence", "platform = 'b'")]), Err(PriceError::OnlyLicence("b".to_owned())));
+        assert_eq!(beside(&licence.replace("USD", "EUR")), Err(mixed));
+        assert_eq!(beside(&licence.replace("'a'", "'b'")), Err(PriceError::OnlyLicence("b".to_owned())));
     }
 }

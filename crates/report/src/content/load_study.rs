@@ -47,11 +47,11 @@ impl<'a> Study<'a> {
         };
         let most = own().map(|sweep| sweep.nodes).max().unwrap_or(1);
         let (one, all) = (best(0..=1), best(most.max(2)..=most));
-        let at = |sweep: Option<&'a Sweep>, point: fn(&'a Sweep) -> Option<&'a SweepPoint>| {
-            sweep.and_then(|sweep| Some((sweep, point(sweep)?)))
-        };
+        let job = |sweep: &'a Sweep| Some((sweep, sweep.at(1).filter(|point| !point.tests.is_empty())?));
+        // A single job count has no peak.
+        let peak = |sweep: &'a Sweep| if sweep.points.len() > 1 { Some((sweep, sweep.peak()?)) } else { None };
         // One job runs on one node, of however many.
-        let parts = [at(one, job).or_else(|| at(all, job)), at(one, peak), at(all, peak)];
+        let parts = [one.and_then(job).or_else(|| all.and_then(job)), one.and_then(peak), all.and_then(peak)];
         Study { side, workload, parts }
     }
 
@@ -73,15 +73,6 @@ fn studies<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Study<'a>> {
         distinct(own.map(|sweep| sweep.workload.as_str())).into_iter().map(move |workload| Study::new(side, workload))
     };
     sides.iter().flat_map(of_side).filter(|study| study.measured().count() > 1).collect()
-}
-
-fn job(sweep: &Sweep) -> Option<&SweepPoint> {
-    sweep.at(1).filter(|point| !point.tests.is_empty())
-}
-
-/// A single job count has no peak.
-fn peak(sweep: &Sweep) -> Option<&SweepPoint> {
-    if sweep.points.len() > 1 { sweep.peak() } else { None }
 }
 
 /// Contents of a row: where the figures were measured, or a figure.
@@ -111,13 +102,8 @@ pub(crate) fn section(runs: &[RunData]) -> Section {
         let any = part < 2 || studies.iter().any(|study| study.parts[part].is_some());
         table = table.number(title, "", move |(study, metric)| cell(study, part, metric)).when(any);
     }
-    let table = table.build();
-    let blocks = Block::table(table).into_iter().collect();
-    Section::new(
-        "load-study",
-        "One process, one server, the cluster",
-        Block::explained(blocks, &prose("load-study", ())),
-    )
+    let blocks = Block::explained(Block::table(table.build()).into_iter().collect(), &prose("load-study", ()));
+    Section::new("load-study", "One process, one server, the cluster", blocks)
 }
 
 fn cell(study: &Study<'_>, part: usize, metric: Metric) -> Cell {
