@@ -131,8 +131,8 @@ fn spec(args: &RunArgs, flags: PlanSpec, default: PlanSpec) -> Result<PlanSpec, 
     let mut spec = file.overridden_by(flags);
     if !args.fact.is_empty() {
         let facts = spec.facts.get_or_insert_default();
-        let is_given = |name: &String| args.fact.iter().any(|(given, _)| is_same_fact(given, name));
-        facts.retain(|name, _| !is_given(name));
+        let id = |name: &str| FactName::find(name).map(|fact| fact.id);
+        facts.retain(|name, _| id(name).is_none() || args.fact.iter().all(|(given, _)| id(given) != id(name)));
         let given = unique("--fact", &args.fact).map_err(Failure::usage)?;
         facts.extend(given.into_iter().map(|(name, value)| (name, value.into())));
     }
@@ -140,10 +140,6 @@ fn spec(args: &RunArgs, flags: PlanSpec, default: PlanSpec) -> Result<PlanSpec, 
         add_parameters(spec.parameters.get_or_insert_default(), code, [(name.clone(), *value)]);
     }
     Ok(spec)
-}
-
-fn is_same_fact(a: &str, b: &str) -> bool {
-    FactName::find(a).zip(FactName::find(b)).is_some_and(|(a, b)| a.id == b.id)
 }
 
 /// Refuses a parameter of a workload that is not measured.

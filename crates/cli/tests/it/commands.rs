@@ -107,7 +107,9 @@ fn what_is_stored_is_read_without_measuring() {
     std::fs::write(dir.path().join("faster.txt"), select.replace("tps = 14699", "tps = 29398")).unwrap();
 
     let short = "--workload LGWR-LAT1,LGWR-SIZE --jobs 1,2 --duration 200ms --warmup 200ms --no-probe";
-    let run = measured(&words(&format!("run --target null:?pause=1ms {short} --results {path}"))).folder();
+    let stated = format!("{DATA}/facts.toml --fact launch_year=2021 --fact System=box");
+    let run = measured(&words(&format!("run {stated} --target null:?pause=1ms {short} --results {path}"))).folder();
+    self::run(&["run", "--resume", run.to_str().unwrap()]);
     let facts = "--fact cores=32 --fact connectivity=postgres://ann:hush@db1/b";
     let rate =
         imported(dir.path(), &format!("{OTHERS}/pgbench-rate.txt {OTHERS}/pgbench-rate.32572 {facts}")).remove(0);
@@ -149,6 +151,7 @@ fn what_is_stored_is_read_without_measuring() {
         ("{dir}", path.as_str()),
         ("{run}", &run),
         ("{golden}", &golden),
+        ("{data}", DATA),
         ("{rate}", &rate),
         ("{select}", &both[0]),
         ("{faster}", &both[1]),
