@@ -133,7 +133,8 @@ impl Engine {
             guard.gather.came_back(back);
         }
         let mut deadline = match guard.arrive(upto, urgent, now, waiter(&job.slot))? {
-            Arrival::Durable => return Ok(Served { done_ns: now, ..Served::default() }),
+            // Of a flush alone, which asks for no times: nobody has written a commit that was appended under this lock.
+            Arrival::Durable => return Ok(Served::default()),
             Arrival::Lead => {
                 let trigger = if urgent { Trigger::Flush } else { Trigger::Commit };
                 return self.write_group(guard, trigger, true);

@@ -391,5 +391,13 @@ mod tests {
             let error = device.write_and_sync(0, &memory, &|| 0).unwrap_err().to_string();
             assert!(error.contains("cannot write") && error.contains("redo-"), "{error}");
         }
+        // Nor is a file made where it cannot be seen whether there is one.
+        let place = here();
+        let gone = place.path().join("gone");
+        fs::create_dir(&gone).unwrap();
+        let mut maker = open(&gone, DIRECT[0]).file_maker();
+        fs::remove_dir(&gone).unwrap();
+        fs::write(&gone, b"").unwrap();
+        assert!(maker.make(0, None).unwrap_err().to_string().starts_with("cannot read"));
     }
 }

@@ -47,6 +47,10 @@ fn a_mirror_writes_the_same_to_all_over_many_files() {
     log.commits(100);
     let bytes: Vec<u64> = log.device.board.lock().lanes.iter().map(|lane| lane.bytes).collect();
     assert_eq!(bytes, [100 * BLOCK as u64; 3]);
+    let synced = || disks.iter().map(Disk::syncs).collect::<Vec<_>>();
+    let before = synced();
+    log.device.sync().unwrap();
+    assert_eq!(synced(), before.iter().map(|syncs| syncs + 1).collect::<Vec<_>>(), "a sync alone reaches all");
     assert_eq!(recover(&log.device).unwrap().len(), 100);
     assert!(log.device.describe().starts_with("mirror, durable when all have it: "), "{}", log.device.describe());
     drop(log);

@@ -137,5 +137,7 @@ mod tests {
         let mut long = wire.clone();
         long[2..6].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(read(&long).unwrap_err().to_string().contains("the limit is"));
+        let send = |bytes| head.send(&vec![0; bytes], &mut Vec::new(), &mut io::sink());
+        assert_eq!(send(MAX_BODY + 1).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 }

@@ -76,8 +76,8 @@ fn receive(board: &Board, stream: &mut UnixStream, memory: &mut Vec<u8>) -> io::
             Kind::Sync => Op::Sync { ticket },
             kind => return Err(io::Error::new(io::ErrorKind::InvalidData, format!("{kind:?} is no request"))),
         };
-        let has_space = |behind: usize| head.length == 0 || behind == 0 || behind + head.length <= BACKLOG_BYTES;
-        let mut state = wait(board, |lane| has_space(lane.behind))?;
+        // No frame is longer than the backlog: an empty one has space for each.
+        let mut state = wait(board, |lane| lane.behind + head.length <= BACKLOG_BYTES)?;
         board.enqueue(&mut state, &op);
         drop(state);
         if is_sync && head.flags & ON_RECEIPT == 0 {
