@@ -310,3 +310,53 @@ impl JobSession {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use loadline_database::{OpenRequest, Target, Work, open};
+
+    use super::*;
+
+    #[test]
+    fn each_session_is_cancelled_once() {
+        let calls: Arc<Vec<AtomicU32>> = Arc::new((0..600).map(|_| AtomicU32::new(0)).collect());
+        let canceller = |n: usize| {
+            let calls = Arc::clone(&calls);
+            Canceller::new(move || {
+                calls[n].fetch_add(1, Ordering::Relaxed);
+            })
+        };
+        cancel(&(0..600).map(canceller).collect::<Vec<_>>());
+        assert!(calls.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        cancel(&[]);
+    }
+
+    #[test]
+    fn a_job_that_hangs_is_cancelled_two_seconds_after_the_user_stopped_it_and_a_crash_is_said() {
+        let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
+        let request = Request::new(&target, &Arc::new(Work::from_catalogue("LGWR-LAT1", &[]).unwrap()), 2);
+        request.interrupted.store(true, Ordering::Relaxed);
+        let shared = Arc::new(Shared::new(2, Arc::clone(&request.interrupted)));
+        let cancelled = Arc::new(AtomicU32::new(0));
+        let [seen, calls] = [(); 2].map(|()| Arc::clone(&cancelled));
+        let hangs = move || {
+            while seen.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            JobResult { total: 7, ..JobResult::default() }
+        };
+        let jobs: [Box<dyn FnOnce() -> JobResult + Send>; 2] = [Box::new(hangs), Box::new(|| panic!("on purpose"))];
+        let worker = |run| Worker { thread: std::thread::spawn(run), go: channel().0 };
+        let cancellers = vec![Canceller::new(move || {
+            calls.fetch_add(1, Ordering::Relaxed);
+        })];
+        let workers = jobs.into_iter().map(worker).collect();
+        let mut crew = Crew { workers, cancellers, tasks: Vec::new(), tallies: BTreeMap::new(), request, shared };
+        let (begin, mut waits) = (Instant::now(), 0);
+        let jobs = crew.stop(&mut || waits += 1);
+        assert!(begin.elapsed() >= Duration::from_secs(2) && waits > 0);
+        assert_eq!((cancelled.load(Ordering::Relaxed), jobs[0].total, jobs[1].lost.as_deref()), (1, 7, Some(CRASHED)));
+    }
+}

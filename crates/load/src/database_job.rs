@@ -121,7 +121,7 @@ fn add_slice(
 mod tests {
     use super::*;
     use crate::Tally;
-    use loadline_database::{Canceller, SliceEnd};
+    use loadline_database::{Attempts, Canceller, SliceEnd};
     use std::sync::atomic::AtomicBool;
     use std::sync::{Arc, Mutex};
 
@@ -202,6 +202,49 @@ mod tests {
         // Each of them took 3 ms or more, the first perhaps before the window.
         let least_ns = (tally.transaction.count() - 1) as f64 * 3e6;
         assert!(result.time_in_transactions_ns() >= least_ns && share <= 1.001, "{share} {least_ns}");
+    }
+
+    #[test]
+    fn a_slice_counts_in_the_window_that_holds_it_and_its_last_transaction_where_it_ends() {
+        const MS: u64 = 1_000_000;
+        let schedule = Schedule { start_ns: 0, open_ns: 4000 * MS, close_ns: 5000 * MS };
+        let tally = Mutex::new(Tally::new(schedule.window_ns(), false));
+        let mut books = Books::watching(0, Held::new(&tally, true));
+        // Two of 400 ms, and one of 100 ms that ends 10 ms after its slice.
+        let slice = |begin_ms: u64| {
+            let each = [0, 400].map(|at| [(begin_ms + at) * MS, (begin_ms + at + 400) * MS]);
+            let end_ns = (begin_ms + 1010) * MS;
+            let end = Some(SliceEnd { start_ns: end_ns - 100 * MS, commit_ns: end_ns - 20 * MS, end_ns });
+            let lost = Attempts { conflicts: 1, failed_commits: 2 };
+            let mut slice =
+                Slice { first_start_ns: begin_ms * MS, each: Some(each.into()), end, lost, ..Slice::default() };
+            each.iter().for_each(|[start, end]| slice.transaction.record(end - start));
+            (0..2).for_each(|_| slice.commit.record(5 * MS));
+            slice
+        };
+        let mut add = |begin_ms: u64, slice: &Slice| {
+            let (begin_ns, until_ns) = (begin_ms * MS, (begin_ms + 1000) * MS);
+            add_slice(&mut books, &mut None, &schedule, begin_ns, until_ns, slice);
+            (books.job.total, books.job.completed, books.job.sum_ns / MS, books.job.first_start_ns.map(|ns| ns / MS))
+        };
+        assert_eq!(add(2000, &Slice { end: None, ..slice(2000) }), (2, 0, 0, Some(2000)));
+        assert_eq!(add(3000, &slice(3000)), (5, 1, 100, Some(2000)));
+        assert_eq!(add(4000, &slice(4000)), (8, 3, 900, Some(2000)));
+        assert_eq!(add(5000, &slice(5000)), (11, 3, 900, Some(2000)));
+        assert_eq!(
+            [books.job.age_at_open_ns, books.job.age_at_close_ns, books.job.failed_commits],
+            [90 * MS, 90 * MS, 8]
+        );
+        let ends: Vec<u64> = books.job.slowest.as_ref().unwrap().kept().0.iter().map(|[_, end]| end / MS).collect();
+        assert_eq!(ends, [4010, 4400, 4800, 5010]);
+        // A histogram does not say which were slow.
+        add_slice(&mut books, &mut None, &schedule, 6000 * MS, 7000 * MS, &Slice { each: None, ..slice(6000) });
+        assert!(books.job.slowest.is_none());
+        drop(books);
+        let tally = tally.into_inner().unwrap();
+        assert_eq!([tally.total, tally.transaction.count(), tally.commit.count()], [14, 3, 3]);
+        assert_eq!([tally.conflicts, tally.conflicts_total, tally.failed_commits], [1, 5, 2]);
+        assert_eq!((tally.per_step[0], tally.per_step.iter().sum::<u64>()), (3, 3));
     }
 
     #[test]

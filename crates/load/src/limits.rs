@@ -96,6 +96,10 @@ fn number(path: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use loadline_database::{OpenRequest, open};
+
     use super::*;
 
     #[test]
@@ -144,5 +148,8 @@ mod tests {
             ["kernel.threads-max", "kernel.pid_max", "vm.max_map_count"].iter().all(|of| has(&format!("sysctl {of}")))
         );
         assert_eq!(allow_threads(1), Ok(()));
+        let target = open(&OpenRequest::new("null:", PathBuf::new())).unwrap();
+        assert_eq!(allow_jobs(target.as_ref(), 1), Ok(()));
+        assert!(allow_jobs(target.as_ref(), u32::MAX).is_err_and(|limit| limit.need > limit.left), "four billion");
     }
 }

@@ -101,12 +101,69 @@ fn a_window_starts_when_it_may_and_its_counters_have_the_jobs_counts() {
         open[0] <= open[1] && open[1] < close[1] && close[0] <= close[1] && close[1] <= total,
         "{open:?} {close:?}"
     );
-    let sessions_are_read = |reconnect_every| {
-        let load = JobLoad { reconnect_every, ..JobLoad::default() };
-        let (request, tasks) = (Request { load, ..request.clone() }, || Tasks::own(vec![1]));
-        sampler_config(&request, window, tasks(), Some(tasks())).sessions.is_some()
-    };
-    assert_eq!([sessions_are_read(None), sessions_are_read(Some(5))], [true, false], "those of the first sessions end");
+    let merged = &measured.merged;
+    assert_eq!((merged.total as f64, merged.per_step.iter().sum()), (total, merged.transaction.count()));
+    assert_eq!(measured.jobs.iter().map(|job| job.completed).sum::<u64>(), merged.transaction.count());
+    assert!(measured.jobs.iter().all(|job| job.ran_through(window)) && measured.completed_before == 0);
+    assert!(measured.warmup.taken_s >= 0.5 && measured.around.is_some());
     request.interrupted.store(true, Ordering::Relaxed);
     assert!(matches!(run_test(&request, &mut (), |_| ()), Err(TestError::Interrupted)));
+}
+
+#[test]
+fn what_is_sampled_and_whose_cost_is_measured_and_whether_a_window_is_repeated_follows_from_the_jobs() {
+    let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new("null:", PathBuf::new())).unwrap());
+    let plain = Request::new(&target, &Arc::new(Work::from_catalogue("LGWR-LAT1", &[]).unwrap()), 2);
+    let plain = Request { disk: Some("a".to_owned()), data_disk: Some("b".to_owned()), ..plain };
+    let with = |load: JobLoad| Request { load, ..plain.clone() };
+    let keys = with(JobLoad { keys: Some("hot:10%:90%".parse().unwrap()), ..JobLoad::default() });
+    let thinks = with(JobLoad { think_s: Some(1.0), ..JobLoad::default() });
+    let renewed = with(JobLoad { reconnect_every: Some(5), ..JobLoad::default() });
+    let of_database = Request { driver: Driver::Database, ..plain.clone() };
+    let of_snapshots = Request { cpu: CpuSource::Snapshot, ..plain.clone() };
+    let elsewhere = Request { place: Place::Part { first_job: 0, all_jobs: 4 }, ..plain.clone() };
+    let parts = Request { parts: 4, ..plain.clone() };
+    let jobs = |jobs| Request { jobs, ..plain.clone() };
+    let until = |s: u64| Schedule { start_ns: 0, open_ns: SECOND_NS, close_ns: (1 + s) * SECOND_NS };
+    // A request, the length of its window, s, whether it is read each tenth of a second, the sessions' tasks are, and its window may be
+    // repeated.
+    for (request, s, is_fine, sessions, repeats) in [
+        (&plain, 19, true, true, true),
+        (&plain, 20, false, true, true),
+        (&keys, 19, true, true, true),
+        (&thinks, 19, true, true, false),
+        (&renewed, 19, true, false, false),
+        (&of_database, 19, false, true, false),
+        (&of_snapshots, 19, false, true, true),
+        (&elsewhere, 19, true, true, false),
+        (&parts, 19, true, true, false),
+        (&jobs(256), 19, true, true, true),
+        (&jobs(257), 19, true, true, false),
+    ] {
+        let tasks = || Tasks::own(vec![1]);
+        let config = sampler_config(request, &until(s), tasks(), Some(tasks()));
+        assert_eq!(config.between_ns, is_fine.then_some(STEP_NS));
+        assert_eq!((config.sessions.is_some(), request.may_repeat_window()), (sessions, repeats), "{:?}", request.load);
+        assert_eq!((config.origin_ns, config.before_others), (SECOND_NS, request.jobs > 63));
+        assert_eq!((config.disk.as_deref(), config.data_disk.as_deref()), (Some("a"), Some("b")));
+    }
+    assert!(
+        [63, 64].map(|n| sampler_config(&jobs(n), &until(1), Tasks::own(vec![]), None).before_others) == [false, true]
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let (log, database) = (format!("wal:{}", dir.path().display()), format!("sqlite:{}/x.db", dir.path().display()));
+    let threads = |url: &str, of_sessions: Option<Tasks>| {
+        let target: Arc<dyn Target> = Arc::from(open(&OpenRequest::new(url, dir.path().to_owned())).unwrap());
+        let request = Request { target, ..plain.clone() };
+        match whose(&request, &Server::Inside, of_sessions.as_ref(), || vec![2]) {
+            Whose::Threads(tasks) => Ok(tasks.ids().collect::<Vec<u32>>()),
+            Whose::None(why) => Err(why),
+            Whose::Server(_) => panic!("{url} is in this process"),
+        }
+    };
+    let of_sessions = || Some(Tasks::own(vec![1]));
+    assert!(matches!(threads("null:", of_sessions()), Err(CostUnknown::NoDatabase)));
+    assert!(matches!(threads(&log, of_sessions()), Err(CostUnknown::NoDatabase)));
+    assert_eq!(threads(&database, of_sessions()).ok(), Some(vec![1, 2]));
+    assert!(matches!(threads(&database, None), Err(CostUnknown::OtherThreads)));
 }
