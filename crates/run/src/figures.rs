@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use loadline_database::Runs;
-use loadline_load::Measured;
+use loadline_load::{Measured, Tally};
 use loadline_model::snapshot::{AUTOVACUUM, counter};
 use loadline_model::{Driver, Note, column};
 use loadline_workload::Instrument;
@@ -78,7 +78,8 @@ fn autovacuum_pct(measured: &Measured) -> Option<f64> {
 
 /// Figures counted and timed by the jobs.
 pub(crate) fn own(e: &Evidence<'_>, out: &mut Test) {
-    let (merged, no_commit) = (e.merged(), no_commit(e));
+    let merged = e.merged();
+    let no_commit = no_commit(merged, e.request.target.facts().commit_unseen);
     out.set(column::ELAPSED_S, e.measured.schedule.window_s());
     out.set(column::WARMUP_S, e.measured.warmup.taken_s);
     out.set(column::COMMITS, e.transactions());
@@ -103,13 +104,13 @@ pub(crate) fn own(e: &Evidence<'_>, out: &mut Test) {
     }
 }
 
-fn no_commit(e: &Evidence<'_>) -> &'static str {
-    let merged = e.merged();
+/// Why commits have no times. `commit_unseen`: why the target's sessions see none.
+fn no_commit(merged: &Tally, commit_unseen: Option<&'static str>) -> &'static str {
     if merged.scripted.is_some() {
         return "a script may commit anywhere, or not at all: its commits are not timed";
     }
-    let unseen = merged.commit.count() == 0 && merged.transaction.count() > 0;
-    let why = if unseen { e.request.target.facts().commit_unseen } else { None };
+    let is_unseen = merged.commit.count() == 0 && merged.transaction.count() > 0;
+    let why = if is_unseen { commit_unseen } else { None };
     why.unwrap_or(NONE_COMPLETED)
 }
 
@@ -180,6 +181,16 @@ mod tests {
             assert!(per_sync.is_none_or(|n| (least..most).contains(&n)), "{workload}: {per_sync:?}");
             assert_eq!(made.figure(column::TRANSACTION_TIME_NS_MAX), Some(10.0 * SECOND as f64));
         }
+    }
+
+    #[test]
+    fn a_commit_without_a_time_was_not_made_or_not_seen() {
+        let mut merged = Tally::default();
+        assert_eq!(no_commit(&merged, Some("unseen")), NONE_COMPLETED);
+        merged.transaction.record(1000);
+        assert_eq!([no_commit(&merged, Some("unseen")), no_commit(&merged, None)], ["unseen", NONE_COMPLETED]);
+        merged.commit.record(1000);
+        assert_eq!(no_commit(&merged, Some("unseen")), NONE_COMPLETED);
     }
 
     #[test]

@@ -13,6 +13,8 @@ mod sequence;
 pub(crate) mod side;
 mod spread;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod tries;
 mod variants;
 pub(crate) mod window_length;

@@ -310,6 +310,27 @@ mod tests {
     }
 
     #[test]
+    fn blocks_that_were_certainly_requested_leave_out_half_a_transaction_of_each_job() {
+        let dir = tempfile::tempdir().unwrap();
+        let figures = crate::testing::figures(&[
+            (column::COMMITS, 8.0),
+            (column::DATA_MIB_PER_S, 3.0),
+            (column::ROWS_PER_S, 500.0),
+        ]);
+        let (open, close) = (Default::default(), Default::default());
+        let w =
+            Counters { open: &open, close: &close, on_time: [&open, &close], seconds: 2.0, off_s: 0.0, whole: None };
+        let of = |code| {
+            let request = crate::testing::request(dir.path(), code, 4);
+            let blocks = certain_blocks_requested(&figures, &request, &w).unwrap();
+            (blocks, request.target.facts().block_bytes.unwrap() as f64)
+        };
+        assert_eq!(of("STO-READ").0, 1000.0 * 0.75);
+        let (blocks, block_bytes) = of("STO-SCAN");
+        assert_eq!(blocks, 6.0 * MIB / block_bytes * 0.75);
+    }
+
+    #[test]
     fn the_thresholds_are_as_stated() {
         let sources = [1.0, 0.9, 0.899, 0.1, 0.099, 0.0].map(source_by_share);
         let [device, lukewarm, cached] = [DataSource::Device, DataSource::Lukewarm, DataSource::Cached];

@@ -288,6 +288,12 @@ mod tests {
         [at(1), at(3)]
     }
 
+    #[test]
+    fn the_times_of_all_cpus_are_a_sum() {
+        let of = |n: u64| CpuTimes { user: n, sys: 2 * n, steal: 3 * n, irq: 5 * n, idle: 7 * n, iowait: 11 * n };
+        assert_eq!(sum(&[(0, of(2)), (7, of(10))].into()), of(12));
+    }
+
     /// `other_cpu_pct` and `unknown_cpu_pct`, rounded, if loadline may use `allowed`, and the server `of_server`.
     fn shares_of(busy: &[u32], allowed: &[u32], of_server: Option<&[u32]>, used: &Used) -> [Option<f64>; 2] {
         let [a, mut b] = readings(busy);

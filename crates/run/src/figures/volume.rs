@@ -78,7 +78,8 @@ fn statements(out: &mut Test, work: &Work, merged: &Tally, tps: f64) {
 
 /// Figures of the data-load table, from the jobs' times and parameters.
 pub(crate) fn loads(e: &Evidence<'_>, out: &mut Test) {
-    let (work, merged, no_commit) = (e.work(), e.merged(), no_commit(e));
+    let (work, merged) = (e.work(), e.merged());
+    let no_commit = no_commit(merged, e.request.target.facts().commit_unseen);
     let times = merged.transaction.mean_ns().zip(merged.commit.mean_ns());
     out.set_or_absent(column::SQL_SERVICE_TIME_S, times.map(|(all, commit)| (all - commit).max(0.0) / 1e9), no_commit);
     let has_indexes = work.params.to_map().contains_key("indexes");

@@ -216,6 +216,35 @@ mod tests {
     }
 
     #[test]
+    fn the_devices_reads_are_a_share_of_the_databases_and_many_more_are_noted() {
+        let read = |code: &str, calls: f64, mib_per_s: f64, reads_per_s: f64| {
+            let at = |at_ns, calls: f64| {
+                let bytes = (counter::READ_BYTES, 8.0 * MIB * calls / MIN_READS);
+                crate::testing::snapshot(at_ns, &[(counter::READ_CALLS, calls), bytes])
+            };
+            let (open, close) = (at(0, 0.0), at(2, calls));
+            let on_time = [&open, &close];
+            let w = Counters { open: &open, close: &close, on_time, seconds: 2.0, off_s: 0.0, whole: None };
+            let [writes_per_s, write_mib_per_s, util_pct] = [0.0; 3];
+            let device = DiskRates { reads_per_s, read_mib_per_s: mib_per_s, writes_per_s, write_mib_per_s, util_pct };
+            let mut out = Test::default();
+            read_share(&mut out, &Work::from_catalogue(code, &[]).unwrap(), &w, Some(device));
+            let noted = out.notes.iter().map(|note| match note {
+                Note::DeviceReadMore { ratio } | Note::DeviceReadOften { ratio } => *ratio,
+                other => panic!("{other:?}"),
+            });
+            (out.figure(column::DEVICE_READ_SHARE_PCT), noted.collect::<Vec<_>>())
+        };
+        let (calls, much) = (MIN_READS / 2.0, MAX_READ_RATIO * 2.0);
+        assert_eq!(read("STO-READ", MIN_READS, 3.0, calls), (Some(75.0), vec![]));
+        assert_eq!(read("STO-READ", MIN_READS, 4.0 * much, calls), (Some(100.0 * much), vec![]));
+        assert_eq!(read("STO-READ", MIN_READS, 3.0, calls * much), (Some(75.0), vec![much]));
+        assert_eq!(read("STO-SCAN", MIN_READS, 4.0 * much, calls), (Some(100.0 * much), vec![much]));
+        assert_eq!(read("STO-SCAN", MIN_READS, 3.0, calls * much), (Some(75.0), vec![]));
+        assert_eq!(read("STO-READ", MIN_READS - 1.0, 3.0, calls), (None, vec![]));
+    }
+
+    #[test]
     fn what_is_done_with_the_page_cache_follows_from_the_work() {
         let of = |code: &str, bytes: Option<u64>, jobs| {
             let work = Work::from_catalogue(code, &[]).unwrap();

@@ -1,13 +1,10 @@
 //! Tests of the check for free disk space.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use loadline_database::OpenRequest;
+use std::path::Path;
 
 use super::*;
 use crate::testing::{planned, sqlite, target};
-use crate::{Event, Listener, Study};
 
 const GIB: u64 = 1 << 30;
 
@@ -149,45 +146,4 @@ fn unknown_free_space_is_noted() {
     };
     assert!(notes(target("null:", Path::new("/tmp")).as_ref()).is_empty(), "it keeps nothing");
     assert!(notes(database().1.as_ref())[0].contains("free space on the target is unknown"));
-}
-
-/// Looks after each test whether a table of the workload that is measured first is still there.
-struct Watching {
-    file: PathBuf,
-    seen: Vec<(String, bool)>,
-}
-
-impl Listener for Watching {
-    fn on(&mut self, event: Event<'_>) {
-        if let Event::TestDone(record) = event {
-            let tables =
-                "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name LIKE '%sto_read_async_spread'";
-            let count =
-                rusqlite::Connection::open(&self.file).unwrap().query_row(tables, [], |row| row.get::<_, i64>(0));
-            self.seen.push((record.workload.clone(), count.unwrap() == 1));
-        }
-    }
-}
-
-#[test]
-fn workload_tables_are_dropped_after_the_last_test() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("x.db");
-    let request = OpenRequest::new(&format!("sqlite:{}", file.display()), dir.path().into());
-    let short = "size = '1MiB'\njobs = [1]\nduration = 0.3\nwarmup = 0.2\nprobe = false\nrepeat = 2";
-    let study = Study {
-        plan: plan(&["STO-READ-ASYNC", "TP-LOOKUP"], &format!("target = '{}'\n{short}", request.url)),
-        request,
-        results: dir.path().join("runs"),
-        resume: None,
-        command: Vec::new(),
-        limits: None,
-        others: Vec::new(),
-        place: Default::default(),
-    };
-    let mut watching = Watching { file, seen: Vec::new() };
-    study.run(&mut watching).unwrap();
-    let seen: Vec<(&str, bool)> = watching.seen.iter().map(|(code, there)| (code.as_str(), *there)).collect();
-    let (first, other) = ("STO-READ-ASYNC", "TP-LOOKUP");
-    assert_eq!(seen, [(first, true), (other, true), (first, true), (other, false)]);
 }

@@ -199,6 +199,7 @@ mod tests {
             Others { before: read(&Server::Inside, &none), server: Server::Inside, own: Vec::new(), devices: none };
         let mut hold = Hold::new(others, 600.0);
         hold.wait(&AtomicBool::new(true), || panic!("a user who stops is not kept waiting"));
+        assert!(WhenQuiet(&mut [], &mut hold).holds());
         assert!(!hold.decide(true), "the first look only begins");
         assert_eq!(hold.shown.get(), None);
         assert!(!hold.decide(false) && hold.shown.take() == Some(Held::Waits));
@@ -209,6 +210,7 @@ mod tests {
         assert!(hold.decide(true) && hold.shown.get().unwrap().to_string().starts_with("measured again"));
         assert!(!hold.repeats(), "no other window follows where none may");
         hold.most_s = 0.0;
+        assert!(!WhenQuiet(&mut [], &mut hold).holds());
         hold.wait(&AtomicBool::new(false), || panic!("without patience nothing is waited for"));
         assert!(hold.decide(false) && hold.in_vain, "a machine that is never quiet ends the wait");
     }
