@@ -16,7 +16,7 @@ const WINDOW: usize = 1 << 20;
 /// A record or a commit that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Its start.
+    /// Position of its first byte.
     pub lsn: Lsn,
     /// The opening of the log that wrote it, from 1.
     pub epoch: u32,

@@ -39,7 +39,7 @@ impl Standby {
         *current = rule;
     }
 
-    /// What a durable write waits for now.
+    /// Rule in force: which copies a durable write waits for.
     pub fn rule(&self) -> Rule {
         *self.rule.lock().unwrap_or_else(PoisonError::into_inner)
     }
