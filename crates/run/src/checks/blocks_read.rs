@@ -283,12 +283,14 @@ mod tests {
     fn the_advice_names_the_cache_and_the_remedy() {
         let facts = CacheFacts { cache_bytes: Some(1 << 30), table_bytes: Some(128 << 20), ..CacheFacts::default() };
         let little = CacheFacts { cache_bytes: Some(1 << 20), ..facts.clone() };
+        let least = CacheFacts { cache_bytes: Some((128 << 20) / DATA_PER_CACHE), ..facts.clone() };
         let shared = CacheFacts { not_kept_out: Some("no right".into()), ..CacheFacts::default() };
         let memory = Some(ServerMemory { bytes: 8 << 30, source: "this machine's" });
         let known = CacheFacts { memory, ..shared.clone() };
         for (shares, facts, says, not) in [
             ([0.01, 1.0], &facts, ["1.0 GiB", "--size 12GiB"], "page cache"),
             ([0.8, 1.0], &little, ["longer window"; 2], "--size"),
+            ([0.8, 1.0], &least, ["--size 128MiB"; 2], "longer window"),
             ([1.0, 0.3], &shared, ["no right"; 2], "--size"),
             ([1.0, 0.3], &known, ["no right", "--size 80GiB"], "longer window"),
         ] {
