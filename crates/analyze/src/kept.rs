@@ -50,6 +50,9 @@ pub struct Caveats {
     pub imported: Option<String>,
 }
 
+/// Why a test is left out that nothing else qualifies.
+pub const OTHER_SOURCE: &str = "its blocks have another source";
+
 /// A usable test left out of the figures, as better tests of the same point exist.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SetAside {
@@ -66,7 +69,7 @@ impl SetAside {
     }
 
     pub fn why(&self) -> String {
-        self.kept.says().unwrap_or_else(|| "its blocks have another source".to_owned())
+        self.kept.says().unwrap_or_else(|| OTHER_SOURCE.to_owned())
     }
 }
 
@@ -98,11 +101,26 @@ impl Caveats {
         (!self.disturbed.is_none(), !self.forced.is_empty(), self.data_source.is_none(), self.data_source)
     }
 
+    /// These without how much the throughput would have gained: whether it is known stays.
+    pub fn without_bound(&self) -> Caveats {
+        let mut out = self.clone();
+        out.disturbed.at_most_higher_pct = self.disturbed.at_most_higher_pct.map(|_| 0.0);
+        out
+    }
+
     /// In words: what disturbed the tests, the options that keep them valid (`kept by --allow-cached: cached, not the device's figures`),
     /// their block source, the tool they are imported from. `None` for plain device figures.
     pub fn says(&self) -> Option<String> {
-        let mut said: Vec<String> = self.imported.iter().cloned().collect();
-        match (self.data_source.filter(|source| *source != DataSource::Device), self.forced.not_the_devices) {
+        Caveats::say_together(&[self])
+    }
+
+    /// As [`Caveats::says`], of several that differ in nothing but that gain.
+    pub fn say_together(all: &[&Caveats]) -> Option<String> {
+        let gains = || all.iter().filter_map(|of| of.disturbed.at_most_higher_pct);
+        let ends = [gains().reduce(f64::min), gains().reduce(f64::max)].map(|end| end.map(|pct| number(pct, 0)));
+        let first = all.first()?;
+        let mut said: Vec<String> = first.imported.iter().cloned().collect();
+        match (first.data_source.filter(|source| *source != DataSource::Device), first.forced.not_the_devices) {
             (Some(DataSource::Bounded), false) => {
                 said.push("bounded: caches may have served up to the share in 'Cached at most'".to_owned())
             }
@@ -111,14 +129,16 @@ impl Caveats {
             (None, true) => said.push("kept by --allow-cached: not proved to be the device's figures".to_owned()),
             (None, false) => {}
         }
-        if !self.disturbed.is_none() {
-            let higher = self.disturbed.at_most_higher_pct.map_or_else(
-                || "throughput without the disturbance is unknown".to_owned(),
-                |pct| format!("throughput without the disturbance was at most {} % higher", number(pct, 0)),
-            );
-            said.push(format!("disturbed: {}; {higher}", self.disturbed.kinds.join(", ")));
+        if !first.disturbed.is_none() {
+            let higher = match ends {
+                [Some(least), Some(most)] if least != most => format!("was at most {least} to {most} % higher"),
+                [_, Some(most)] => format!("was at most {most} % higher"),
+                _ => "is unknown".to_owned(),
+            };
+            let kinds = first.disturbed.kinds.join(", ");
+            said.push(format!("disturbed: {kinds}; throughput without the disturbance {higher}"));
         }
-        said.extend(self.forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
+        said.extend(first.forced.refused.as_ref().map(|why| format!("kept by --force: {}", why.trim_end_matches('.'))));
         (!said.is_empty()).then(|| said.join("; "))
     }
 }

@@ -50,10 +50,10 @@ impl Bars {
         }
         let (ticks, step) = ticks(most, 3.0, false);
         let mut canvas = Canvas::default();
-        let top = canvas.legend(WIDTH, self.parts.iter().map(|(name, colour)| (name.as_str(), *colour)), square) + 24.0;
+        let top = canvas.legend(WIDTH, self.parts.iter().map(|(name, colour)| (name.as_str(), *colour)), square) + 27.0;
         let (left, right, bottom) = (8.0 + 6.0 * CHAR, WIDTH - 4.0, top + 130.0);
         let high = |value: f64| value / ticks.last().copied().unwrap_or(1.0) * (bottom - top);
-        canvas.text("ax", (2.0, top - 8.0), &self.y_label);
+        canvas.text("ax", (2.0, top - 11.0), &self.y_label);
         let rule = |tick: &f64| (*tick, format!("M{} {}H{}", Px(left), Px(bottom - high(*tick)), Px(right)));
         canvas.rules(ticks.iter().map(rule));
         canvas.texts("tk e", ticks.iter().map(|t| (left - 4.0, bottom - high(*t) + 3.5, tick_text(*t, step))));
@@ -119,14 +119,16 @@ pub(crate) fn heat(
     Some(canvas.finish(title, WIDTH, bottom + BOTTOM))
 }
 
-/// Ratios that are marked on an axis of this half width (the logarithm of its end): round ones, if they are far enough apart.
+/// Ratios that are marked on an axis of this half width (the logarithm of its end): round ones, whose logarithms they come with.
 fn marked(widest: f64) -> Vec<(f64, String)> {
     const ROUND: [f64; 15] = [0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0];
     if widest > 1.0 {
         let within = ROUND.into_iter().filter(|round| round.ln().abs() <= widest);
         return within.map(|round| (round.ln(), round.to_string())).collect();
     }
-    [-0.9, -0.45, 0.0, 0.45, 0.9].map(|end| (end, ratio((end * widest).exp()))).map(|(e, t)| (e * widest, t)).into()
+    let (steps, step) = ticks(widest.exp_m1(), 2.0, false);
+    let both = steps.iter().flat_map(|by| [1.0 + by, 1.0 - by]).filter(|round| *round > 0.0);
+    both.skip(1).map(|round| (round.ln(), tick_text(round, step))).collect()
 }
 
 /// Ratios as bars from 1 with their intervals, on a logarithmic axis; `margin` is that of equivalence, as a share, and 0 without one.

@@ -15,7 +15,7 @@ use minijinja::context;
 use crate::content::profiles::{self, Place};
 use crate::content::ratios::{self, Found, Shown};
 use crate::content::{platform, variants};
-use crate::doc::{Block, Document, Section};
+use crate::doc::{Block, Document, Section, Standing};
 use crate::platform_run::{PlatformRun, comparisons, scanned, sides};
 use crate::templates::{items, prose};
 use crate::text::for_terminal;
@@ -110,7 +110,8 @@ impl Compared {
                 "{} compared, {with_interval} with an interval, {refused} refused.",
                 counted(figures, "main figure")
             ),
-            all_well: figures > 0 && refused == 0,
+            // Without intervals nothing is shown.
+            standing: Standing::new(figures == 0 || refused > 0, with_interval == 0),
             sections: vec![Section::new("ratios", "Comparison", self.blocks)],
             ..Document::default()
         };

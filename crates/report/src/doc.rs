@@ -10,14 +10,35 @@ pub(crate) struct Document {
     pub(crate) subtitle: String,
     /// `14 tests: 13 valid, 1 refused.`
     pub(crate) verdict: String,
-    /// Whether every test is valid without an option and all runs are complete.
-    pub(crate) all_well: bool,
-    /// Qualifications of the verdict: incomplete runs, damaged files.
+    pub(crate) standing: Standing,
+    /// Qualifications of the verdict: incomplete runs, damaged files, second tries, what the machine can show.
     pub(crate) remarks: Vec<String>,
     pub(crate) customer: String,
     /// Machine and storage, a line for each platform.
     pub(crate) platforms: Vec<String>,
     pub(crate) sections: Vec<Section>,
+}
+
+/// Colour of a verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Standing {
+    /// Every test is valid without an option, and all runs are complete.
+    Well,
+    /// Nothing is wrong, and something is to be minded, such as disturbed tests.
+    Marked,
+    #[default]
+    Unwell,
+}
+
+impl Standing {
+    pub(crate) fn new(is_wrong: bool, is_marked: bool) -> Standing {
+        match (is_wrong, is_marked) {
+            (true, _) => Standing::Unwell,
+            (false, true) => Standing::Marked,
+            (false, false) => Standing::Well,
+        }
+    }
 }
 
 #[derive(Debug, Default, Serialize)]

@@ -6,7 +6,7 @@ use loadline_model::format::{ABSENT, number};
 use minijinja::{Value, context};
 use serde_json::Value as Json;
 
-use crate::doc::{Block, Chart, Document, Head, Row, Section};
+use crate::doc::{Block, Chart, Document, Head, Row, Section, Standing};
 use crate::listing::{Listing, cell};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
@@ -92,7 +92,7 @@ impl Forecasts {
             title: self.title.clone(),
             subtitle: "Forecasts with 90 % intervals".to_owned(),
             verdict: format!("{} series{said}.", self.fitted.len()),
-            all_well: refused == 0,
+            standing: Standing::new(refused > 0, false),
             remarks: self.remarks.clone(),
             sections: vec![Section::new("forecasts", "Forecasts", blocks)],
             ..Document::default()
@@ -190,7 +190,7 @@ pub fn evaluation_page(
             title: format!("Forecasts of {title} compared with its own upper half"),
             subtitle: prose("evaluation", ()),
             verdict: said(overall(used)),
-            all_well: refused.is_empty(),
+            standing: Standing::new(!refused.is_empty(), false),
             remarks,
             sections: vec![Section::new("series", "Series", vec![Block::Table(table.build())])],
             ..Document::default()

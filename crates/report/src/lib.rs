@@ -41,7 +41,7 @@ pub use content::levels::Costs;
 pub use example::example;
 pub use forecasted::{Forecasts, evaluation_page};
 pub use listing::{Listing, markdown_cell};
-pub use live::{HEADLINES, LiveRun, headlines, live_table, live_text, render_live, test_name, validity};
+pub use live::{HEADLINES, Headlines, LiveRun, headlines, live_table, live_text, render_live, test_name, validity};
 pub use period::{Period, render_page};
 pub use price::{PriceError, Prices};
 pub use probed::render_probe;

@@ -13,11 +13,11 @@ use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::{Column, TestRecord};
 use minijinja::{Value, context};
 
-use crate::content::stop;
+use crate::content::{by_weight, stop};
 use crate::doc::{Block, Chart, Row, Table};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine, ChartPoint};
-use crate::words::{distinct, unit, validities, value};
+use crate::words::{distinct, grouped, unit, validities, value};
 use crate::{templates, text};
 
 const MOST_TESTS: usize = 12;
@@ -249,8 +249,11 @@ fn load_line(run: &LiveRun<'_>) -> Option<Chart> {
 /// Names of the figures that [`headlines`] gives.
 pub const HEADLINES: [&str; 5] = ["peak", "mean time", "p99", "of limit", "CPU"];
 
-/// Figures of the peak of each workload, named by [`HEADLINES`]. Of several sweeps of a workload the first one counts.
-pub fn headlines(records: &[TestRecord]) -> BTreeMap<String, [Option<String>; 5]> {
+/// Figures of the peak of a workload, named by [`HEADLINES`].
+pub type Headlines = (String, [Option<String>; HEADLINES.len()]);
+
+/// Those of each workload, in the order of the answer in a report. Of several sweeps of a workload the first one counts.
+pub fn headlines(records: &[TestRecord]) -> Vec<Headlines> {
     let of_sweep = |sweep: &Sweep| {
         let peak = sweep.peak()?;
         let figure = |column: &Column| Some(peak.figure(column)?.mean);
@@ -264,8 +267,10 @@ pub fn headlines(records: &[TestRecord]) -> BTreeMap<String, [Option<String>; 5]
         ];
         Some((sweep.workload.clone(), figures))
     };
-    // The last one of a name stays.
-    sweeps(records).iter().rev().filter_map(of_sweep).collect()
+    grouped(by_weight(&sweeps(records)), |sweep| sweep.workload.clone())
+        .into_iter()
+        .filter_map(|(_, of)| of_sweep(of[0]))
+        .collect()
 }
 
 fn state(run: &LiveRun<'_>) -> String {
@@ -351,7 +356,7 @@ fn tests(records: &[TestRecord]) -> Table {
     let figure = |r: &TestRecord, column| r.figure(column).map(|v| value(column, v));
     let validity = |r: &TestRecord| r.validity().map_or("not checked", |of| of.name());
     let remark = |r: &TestRecord| r.invalid_reason.clone().unwrap_or_default();
-    TableSpec::<&TestRecord>::new("figures", records.iter().rev().take(MOST_TESTS))
+    TableSpec::<&TestRecord>::new("figures narrow", records.iter().rev().take(MOST_TESTS))
         .number("Test", "", |r| r.test)
         .text("Workload", |r| &r.workload)
         .number("Jobs", "", |r| r.jobs)

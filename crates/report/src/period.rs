@@ -17,7 +17,7 @@ use loadline_model::snapshot::{WaitProfile, counter};
 use loadline_model::{Activity, Column, Imported, Series, Snapshot, TestRecord};
 use minijinja::context;
 
-use crate::content::{kept_tests, stop, verdict as tests_verdict};
+use crate::content::{standing, stop, verdict as tests_verdict};
 use crate::doc::{Block, Document, Head, Section, Table};
 use crate::spec::TableSpec;
 use crate::templates::{page, prose, stored};
@@ -172,18 +172,22 @@ fn document(periods: &[Period]) -> Document {
         Section::new("latency", "Latencies", time::latencies(periods)),
     ];
     sections.extend(counters::sections(periods));
-    sections
-        .extend(Topic::ALL.map(|topic| Section::new(views::id(topic), topic.title(), views::blocks(topic, periods))));
+    for topic in Topic::ALL {
+        let blocks = views::blocks(topic, periods);
+        match sections.iter_mut().find(|section| section.title == topic.title()) {
+            Some(counted) => counted.blocks.extend(blocks),
+            None => sections.push(Section::new(views::id(topic), topic.title(), blocks)),
+        }
+    }
     sections.push(Section::new("cost", "What the sampling cost", cost(periods)));
     sections.push(Section::new("not-here", "Not on this page", views::missing(periods)));
     sections.retain(|s| !s.blocks.is_empty());
     let several = periods.len() > 1;
-    let (all_well, verdict) = verdict(periods);
     Document {
         title: periods.iter().map(|p| p.title.as_str()).collect::<Vec<_>>().join(" · "),
         subtitle: periods.iter().map(|p| p.subtitle.as_str()).collect::<Vec<_>>().join(" · "),
-        all_well,
-        verdict,
+        standing: standing(periods.iter().filter_map(|p| p.record.as_ref())),
+        verdict: verdict(periods),
         remarks: periods.iter().flat_map(|p| p.remarks.iter().map(move |r| named(p, several, r))).collect(),
         sections,
         ..Document::default()
@@ -195,7 +199,7 @@ fn named(period: &Period, several: bool, text: &str) -> String {
     format!("{of}{}.", stop(text))
 }
 
-fn verdict(periods: &[Period]) -> (bool, String) {
+fn verdict(periods: &[Period]) -> String {
     let tests = || periods.iter().filter_map(|p| p.record.as_ref());
     let of_test = |r: &TestRecord| {
         let (imported, validity) = (r.imported().map(Imported::unchecked), r.validity());
@@ -203,12 +207,8 @@ fn verdict(periods: &[Period]) -> (bool, String) {
         let why = validity.map_or_else(|| format!("not valid: {}", why_not_valid(r)), |_| judged(r));
         context! { test => r.test, imported, why => (!r.valid).then_some(why) }
     };
-    let all_well = tests().all(|r| r.valid && r.imported().is_none()) && kept_tests(tests()).is_none();
     let each: Vec<_> = tests().map(of_test).collect();
-    (
-        all_well,
-        prose("verdict-of-tests", context! { tests => each, all_well, verdict => tests_verdict(tests(), false) }),
-    )
+    prose("verdict-of-tests", context! { tests => each, verdict => tests_verdict(tests(), false) })
 }
 
 fn cost(periods: &[Period]) -> Vec<Block> {

@@ -7,6 +7,9 @@ use crate::doc::{Cell, Head, Row, Table};
 use crate::templates::{asked, lacking, parts};
 use crate::words::without_numbers;
 
+/// Stands behind the first of texts that differ only in numbers.
+pub(crate) const SIMILAR: &str = " (the first of these; the others are similar)";
+
 /// A table that is being made: of its rows, with the columns so far.
 pub(crate) struct TableSpec<R> {
     rows: Vec<R>,
@@ -188,7 +191,7 @@ fn footnotes(rows: &mut [Row], is_brief: bool) -> Vec<String> {
     }
     let said = |Footnote { text, subjects, has_others }: Footnote| {
         let subjects = if subjects.is_empty() { String::new() } else { subjects.join(", ") + ": " };
-        let others = if has_others { " (the first of these; the others are similar)" } else { "" };
+        let others = if has_others { SIMILAR } else { "" };
         format!("{subjects}{text}{others}")
     };
     all.into_iter().map(said).collect()

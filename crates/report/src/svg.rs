@@ -158,10 +158,11 @@ impl Chart {
         }
         let names = self.lines.iter().map(|l| cut(&l.name, 18).chars().count());
         let labels = if self.markers { 0.0 } else { names.max().unwrap_or(0) as f64 * CHAR + 6.0 };
-        // The text of the last tick of a logarithmic axis is centred at its end.
-        let beyond = if self.log_x { tick_text(x_max, 1.0).chars().count() as f64 * CHAR / 2.0 + 4.0 } else { 0.0 };
         let whole = self.whole_x || x_max <= 0.0;
         let x_top = if whole { x_ticks.last().copied().unwrap_or(1.0) } else { x_max };
+        // The text of the last tick is centred below it, which may be the end of the axis.
+        let last = x_ticks.iter().rfind(|tick| **tick <= x_top * 1.000_001);
+        let beyond = last.map_or(0.0, |last| tick_text(*last, x_step).chars().count() as f64 * CHAR / 2.0 + 4.0);
         let frame = Frame {
             // Charts below each other have their axes below each other.
             left: 12.0 + if self.x_end > 0.0 { widest.max(9.0) } else { widest } * CHAR,

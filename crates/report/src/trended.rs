@@ -14,7 +14,7 @@ use minijinja::{Value, context};
 
 use crate::compared::beyond;
 use crate::content::kept_tests;
-use crate::doc::{Block, Chart, Document, Section};
+use crate::doc::{Block, Chart, Document, Section, Standing};
 use crate::listing::Listing;
 use crate::platform_run::platform;
 use crate::svg::{self, ChartLine, ChartPoint};
@@ -207,7 +207,7 @@ impl<'a> Trended<'a> {
                 0 => "There is no series: no valid test has such a figure.".to_owned(),
                 _ => format!("Of {series} series {short} have fewer than {LEAST_RUNS} runs; level changes: {changed}."),
             },
-            all_well: changed == 0 && series > 0 && short == 0,
+            standing: Standing::new(changed > 0, series == 0 || short > 0),
             sections: sections.into_iter().collect(),
             ..Document::default()
         }

@@ -323,7 +323,7 @@ fn a_browser_shows_every_page_to_everyone() {
     let server = Server::start(results, None);
     let mut browser = Browser::start();
     for (path, charts) in Served::paths(&runs).charts {
-        for (width, dark) in [(1280, false), (1280, true), (390, false)] {
+        for (width, dark) in [(1280, false), (1280, true), (360, false)] {
             browser.look(width, 900, dark);
             browser.open(&server.url(&path));
             let wide = browser.eval("document.documentElement.scrollWidth - document.documentElement.clientWidth");
@@ -369,12 +369,11 @@ fn by_keyboard(browser: &mut Browser, server: &Server, run: &str) {
         }
     }
     assert_eq!(browser.eval("document.querySelectorAll('[name=run]:checked').length"), 2, "{visited:?}");
-    let order: Vec<usize> = ["All runs", "search", "Find", "Compare", "checkbox", run]
+    let order: Vec<usize> = ["search", "Find", "Compare", "checkbox", run]
         .iter()
         .map(|part| visited.iter().position(|v| v.contains(part)).unwrap_or_else(|| panic!("{part}: {visited:?}")))
         .collect();
-    assert!(order[..5].is_sorted_by(|a, b| a < b), "{visited:?}");
-    assert!(order[4] < order[5], "a run is named after its checkbox: {visited:?}");
+    assert!(order.is_sorted_by(|a, b| a < b), "{visited:?}");
     browser.eval("document.querySelector('button[formaction=\"/compare\"]').focus()");
     browser.key("Enter");
     browser.until("document.readyState === 'complete' && location.pathname === '/compare'");

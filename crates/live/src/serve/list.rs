@@ -1,9 +1,9 @@
 //! The page with all runs: search, labels, and what to do with those that are chosen.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use loadline_model::format::duration_s;
-use loadline_model::group::distinct;
+use loadline_model::group::{distinct, grouped};
 use loadline_model::manifest::RunState;
 use loadline_model::variant::Paired;
 use loadline_report::{HEADLINES, shown_name};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::http::values;
 use super::runs::{Brief, Listed, Seen};
-use super::shell::{address, shell};
+use super::shell::{address, front};
 
 pub(super) const PER_PAGE: usize = 100;
 const MOST_LABELS: usize = 3;
@@ -76,16 +76,15 @@ impl Asked {
         self.words.to_lowercase().split_whitespace().all(|word| text.contains(word))
     }
 
-    /// The chosen headlines; else the peaks of the workloads that most of the runs have.
-    fn headlines(&self, found: &[impl AsRef<Listed>]) -> Vec<String> {
+    /// The chosen headlines; else the peaks of the workloads that most of the `shown` runs have, in the order of their reports.
+    fn headlines(&self, shown: &[(&Listed, Seen)]) -> Vec<String> {
         if !self.figures.is_empty() {
             return self.figures.clone();
         }
-        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-        let briefs = found.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
-        briefs.flat_map(codes).for_each(|code| *counts.entry(code).or_default() += 1);
-        let mut counts: Vec<(&str, usize)> = counts.into_iter().filter(|(code, _)| self.is_of_workload(code)).collect();
-        counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        let codes = shown.iter().filter_map(|(_, seen)| seen.tests.as_ref()).flat_map(|tests| &tests.headlines);
+        let codes = codes.map(|(code, _)| code.as_str()).filter(|code| self.is_of_workload(code));
+        let mut counts = grouped(codes, |code| *code);
+        counts.sort_by_key(|(_, of)| std::cmp::Reverse(of.len()));
         let peaks = counts.iter().map(|(code, _)| headline_name(code, HEADLINES[0]));
         let more = HEADLINES[2..].iter().filter_map(|what| Some(headline_name(counts.first()?.0, what)));
         peaks.chain(more).take(MOST_FIGURES).collect()
@@ -129,9 +128,10 @@ pub(super) fn page<'a>(
 ) -> String {
     let pages = found.len().div_ceil(PER_PAGE).max(1);
     let page = asked.page.clamp(1, pages);
-    let figures = asked.headlines(found);
-    let rows = found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE);
-    let rows: Vec<Value> = rows.map(|listed| row(listed.as_ref(), &figures, &seen)).collect();
+    let shown = found.iter().skip((page - 1) * PER_PAGE).take(PER_PAGE).map(AsRef::as_ref);
+    let shown: Vec<(&Listed, Seen)> = shown.map(|listed| (listed, seen(&listed.id))).collect();
+    let figures = asked.headlines(&shown);
+    let rows: Vec<Value> = shown.iter().map(|(listed, seen)| row(listed, seen, &figures)).collect();
     let near: Vec<usize> = (1..=pages).filter(|n| *n == 1 || *n == pages || n.abs_diff(page) <= 3).collect();
     let briefs = || all.iter().filter_map(|listed| listed.as_ref().brief.as_ref().ok());
     let platforms: BTreeSet<&str> = briefs().map(|brief| brief.plan.platform.as_str()).collect();
@@ -146,6 +146,7 @@ pub(super) fn page<'a>(
         "all": all.len(),
         "platforms": platforms.into_iter().map(shown_name).collect::<Vec<_>>(),
         "workloads": known.into_iter().map(shown_name).collect::<Vec<_>>(),
+        "heads": figures.iter().map(|of| of.rsplit_once(": ").unwrap_or((of.as_str(), ""))).collect::<Vec<_>>(),
         "figures": figures,
         "choices": choices,
         "runs": rows,
@@ -153,16 +154,15 @@ pub(super) fn page<'a>(
         "page": page,
         "near": near,
     });
-    shell("Runs", include_str!("list.html"), context)
+    front(include_str!("list.html"), context)
 }
 
-fn row<'a>(listed: &'a Listed, figures: &[String], seen: &impl Fn(&'a str) -> Seen) -> Value {
+fn row(listed: &Listed, Seen { tests, written }: &Seen, figures: &[String]) -> Value {
     let (id, link) = (&listed.id, address(&listed.id));
     let brief = match &listed.brief {
         Ok(brief) => brief,
         Err(why) => return json!({ "id": id, "link": link, "why": why }),
     };
-    let Seen { tests, written } = seen(id);
     let headline = |figure: &String| {
         let (code, what) = figure.rsplit_once(": ")?;
         let at = HEADLINES.iter().position(|name| *name == what)?;

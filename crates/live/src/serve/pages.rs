@@ -14,7 +14,7 @@ use super::Served;
 use super::http::{Answer, values};
 use super::list::{Asked, page};
 use super::runs::{RunError, period};
-use super::shell::{address, linked, problem, shell};
+use super::shell::{address, front, linked, problem, shell};
 use crate::metrics::Metrics;
 use crate::now::Now;
 
@@ -65,7 +65,7 @@ pub(super) fn list(served: &Served, query: &str) -> Result<String, PageError> {
     let (asked, all) = (Asked::new(query), served.runs.list()?);
     if all.is_empty() {
         let context = json!({ "dir": served.runs.dir.display().to_string() });
-        return Ok(shell("Runs", include_str!("start.html"), context));
+        return Ok(front(include_str!("start.html"), context));
     }
     let found: Vec<_> = all.iter().filter(|run| asked.matches(run)).cloned().collect();
     Ok(page(&asked, &found, &all, |id| served.runs.seen(id)))

@@ -11,7 +11,7 @@ use loadline_model::manifest::RunState;
 use loadline_model::tries::split;
 use loadline_model::variant::Paired;
 use loadline_model::{TestRecord, Validity};
-use loadline_report::{HEADLINES, Period, RunData, headlines};
+use loadline_report::{Headlines, Period, RunData, headlines};
 use loadline_store::{StoreError, StoredRun, Tail, is_written, notes, parse_rfc3339};
 use serde::Deserialize;
 
@@ -70,7 +70,7 @@ pub(super) struct Seen {
 pub(super) struct Tests {
     /// Valid, disturbed and refused ones, and imported ones, which nobody has checked.
     pub(super) counts: [usize; 4],
-    pub(super) headlines: BTreeMap<String, [Option<String>; HEADLINES.len()]>,
+    pub(super) headlines: Vec<Headlines>,
     pub(super) ended: Option<SystemTime>,
 }
 

@@ -24,8 +24,16 @@ fn way_back(links: &[(String, &str)]) -> String {
 
 /// A page of ours with what `template` makes of `context`, in the style of reports.
 pub(super) fn shell(title: &str, template: &str, context: Value) -> String {
-    let body = filled(template, context);
-    filled(include_str!("shell.html"), json!({ "title": title, "style": STYLE, "back": way_back(&[]), "body": body }))
+    framed(title, &way_back(&[]), &filled(template, context))
+}
+
+/// The page to which the way back leads.
+pub(super) fn front(template: &str, context: Value) -> String {
+    framed("Runs", "", &filled(template, context))
+}
+
+fn framed(title: &str, back: &str, body: &str) -> String {
+    filled(include_str!("shell.html"), json!({ "title": title, "style": STYLE, "back": back, "body": body }))
 }
 
 /// A page of crate `report` with a way back to the list, and `links` beside it.

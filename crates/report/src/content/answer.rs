@@ -1,12 +1,13 @@
 //! The answer for who looks for ten seconds: what each platform reached, what share of its limit that is and what bounds it; how many times
 //! better other platforms are than the first; and caveats before a figure is used.
 
-use loadline_analyze::kpi::THROUGHPUT;
+use loadline_analyze::kept::doubt;
+use loadline_analyze::kpi::{THROUGHPUT, rate_of};
 use loadline_analyze::stats::Interval;
 use loadline_analyze::{Bound, BoundBy, Comparison, Saturation, Sweep, SweepPoint};
 use loadline_model::disturbance::why_not_valid;
-use loadline_model::format::number;
-use loadline_model::{Severity, column};
+use loadline_model::format::{counted, duration_ns, number};
+use loadline_model::{Severity, TestRecord, column};
 use minijinja::{Value, context};
 
 use super::factors;
@@ -18,7 +19,7 @@ use crate::platform_run::PlatformRun;
 use crate::templates::{items, prose, stored};
 use crate::words::{alike, cut, grouped, short_name, short_place, stop, unit, value};
 
-/// Most workloads of a platform.
+/// Most workloads of a platform, each of another group.
 const MOST: usize = 3;
 
 pub(crate) fn section(sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Section {
@@ -50,25 +51,25 @@ fn at_peak(c: &Comparison) -> Option<(String, f64, Option<Interval>)> {
 }
 
 fn answer(side: &PlatformRun<'_>, is_named: bool) -> Option<Block> {
-    let figures: Vec<Value> = headlines(side).into_iter().filter_map(|sweep| headline(side, sweep, is_named)).collect();
+    let mut of_groups: Vec<&Sweep> = Vec::new();
+    for sweep in by_weight(&side.sweeps) {
+        if of_groups.len() < MOST && of_groups.iter().all(|other| other.group != sweep.group) {
+            of_groups.push(sweep);
+        }
+    }
+    let figures: Vec<Value> = of_groups.into_iter().filter_map(|sweep| headline(side, sweep, is_named)).collect();
     let label = if is_named { side.label.clone() } else { String::new() };
     let sentence = prose("answer", context! { label, figures });
     (!figures.is_empty()).then_some(Block::Answer { label, figures, sentence })
 }
 
-/// Commits, the last of the transactions, and reads of blocks; of other groups the first, where one of these is missing.
-fn headlines<'a>(side: &'a PlatformRun<'_>) -> Vec<&'a Sweep> {
-    let measured = || side.sweeps.iter().filter(|sweep| sweep.peak().is_some());
+/// Those of `sweeps` with a peak: commits, the last of the transactions and reads of blocks first, which are there once more in their places.
+pub(crate) fn by_weight(sweeps: &[Sweep]) -> impl Iterator<Item = &Sweep> {
+    let measured = || sweeps.iter().filter(|sweep| sweep.peak().is_some());
     let of_group = |group: &'static str| measured().filter(move |sweep| sweep.group == group && sweep.over_jobs());
-    let wanted =
+    let first =
         [of_group("log-writer").next(), of_group("transaction-processing").next_back(), of_group("storage").next()];
-    let mut out: Vec<&Sweep> = Vec::new();
-    for sweep in wanted.into_iter().flatten().chain(measured()) {
-        if out.len() < MOST && out.iter().all(|other| other.group != sweep.group) {
-            out.push(sweep);
-        }
-    }
-    out
+    first.into_iter().flatten().chain(measured())
 }
 
 /// A figure for who looks for ten seconds. Several platforms are compared first; their key figures and load lines say why.
@@ -86,18 +87,38 @@ fn headline(side: &PlatformRun<'_>, sweep: &Sweep, is_one_of_several: bool) -> O
     let published = side.run.published.as_ref().filter(|published| published.imported);
     let context = context! {
         doubtful => !doubts.is_empty(),
-        qualified => qualified::kept_by(peak).or_else(|| published.map(|_| "not checked by loadline".to_owned())),
         pct => pct.map(|pct| number(pct, usize::from(pct < 9.95))),
         by => (by != BoundBy::Unknown).then(|| by.name()),
     };
     let said = prose("answer-said", context);
+    let qualified = qualified::kept_by(peak).or_else(|| published.map(|_| "not checked by loadline".to_owned()));
     let (doubts, because) =
         if is_one_of_several { Default::default() } else { (doubts.join("; "), bound.map(|b| b.because)) };
     Some(context! {
         value => value(sweep.rate, sweep.rate_at(peak)?.mean), unit,
         place => format!("{}, {}", short_name(sweep, &side.sweeps), short_place(sweep, peak.at)),
-        said, doubts, because, drawn => pct.map(|pct| share(pct, by)),
+        said, qualified, doubts, because, drawn => pct.map(|pct| share(pct, by)),
     })
+}
+
+/// Throughput and latency of a test for who looks for ten seconds.
+pub(crate) fn of_test(r: &TestRecord, bound: &Bound) -> Vec<Value> {
+    let (rate, pct) = (rate_of(&[r]), r.figure(column::LIMIT_SHARE_PCT));
+    let by = (bound.by != BoundBy::Unknown).then(|| bound.by.name());
+    let doubts = doubt(r, None);
+    let shown = pct.map(|pct| number(pct, usize::from(pct < 9.95)));
+    let said = prose("answer-said", context! { doubtful => doubts.is_some(), pct => shown, by });
+    let drawn = pct.map(|pct| share(pct, bound.by));
+    let throughput = r.figure(rate).map(|v| {
+        let place = counted(r.jobs as usize, "job");
+        context! { value => value(rate, v), unit => unit(rate), place, said, doubts, drawn, because => bound.because }
+    });
+    let ns = |column| r.figure(column).map(duration_ns);
+    let p99 = ns(column::RESPONSE_TIME_NS_P99).or_else(|| ns(column::TRANSACTION_TIME_NS_P99));
+    let mean = ns(column::RESPONSE_TIME_NS_MEAN).or_else(|| ns(column::TRANSACTION_TIME_NS_MEAN));
+    let place = mean.map(|mean| format!("99 % of the transactions took no longer; mean {mean}"));
+    let latency = p99.map(|value| context! { value, unit => "p99", place });
+    throughput.into_iter().chain(latency).collect()
 }
 
 /// Most characters of what was noticed.

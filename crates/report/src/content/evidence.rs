@@ -1,8 +1,6 @@
 //! The evidence: tests that are not valid, missing figures, errors, notes, waits and every check; and of figures that loadline did not measure,
 //! imported and published ones, their source and what an audit found in them.
 
-use std::collections::BTreeMap;
-
 use loadline_model::column::column;
 use loadline_model::disturbance::why_not_valid;
 use loadline_model::format::counted;
@@ -12,9 +10,9 @@ use minijinja::{Value, context};
 use super::{qualified, stop};
 use crate::doc::{Block, Row, Section};
 use crate::platform_run::PlatformRun;
-use crate::spec::TableSpec;
+use crate::spec::{SIMILAR, TableSpec};
 use crate::templates::prose;
-use crate::words::{are, distinct, grouped, tests_named};
+use crate::words::{are, distinct, grouped, tests_named, without_numbers};
 
 const TOP_WAITS: usize = 5;
 
@@ -77,15 +75,19 @@ fn errors(all: &[Of<'_>], several: bool) -> Vec<Value> {
     rows.collect()
 }
 
-/// Notes and forced refusals of `records`: each text once, with its tests.
+/// Notes and forced refusals of `records`: texts that differ only in numbers once, with their tests.
 fn noted(records: &[TestRecord]) -> impl Iterator<Item = String> {
-    let mut texts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for r in records {
-        for text in r.notes.iter().map(ToString::to_string).chain(Option::from(r.forced.clone())) {
-            texts.entry(text).or_default().push(r.test);
-        }
-    }
-    texts.into_iter().map(|(text, tests)| format!("{}: {}.", tests_named(&tests), stop(&text)))
+    let of_test = |r: &TestRecord| {
+        let texts = r.notes.iter().map(ToString::to_string).chain(Option::from(r.forced.clone()));
+        texts.map(|text| (text, r.test)).collect::<Vec<_>>()
+    };
+    let said = |(_, of): (String, Vec<(String, u32)>)| {
+        let (texts, tests): (Vec<String>, Vec<u32>) = of.into_iter().unzip();
+        let first = texts.first()?;
+        let others = if texts.iter().all(|text| text == first) { "" } else { SIMILAR };
+        Some(format!("{}: {}{others}.", tests_named(&tests), stop(first)))
+    };
+    grouped(records.iter().flat_map(of_test), |(text, _)| without_numbers(text)).into_iter().filter_map(said)
 }
 
 fn notes(side: &PlatformRun<'_>, several: bool) -> impl Iterator<Item = String> {

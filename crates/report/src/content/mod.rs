@@ -19,16 +19,16 @@ mod tables;
 pub(crate) mod variants;
 
 pub(crate) use crate::words::stop;
-pub(crate) use answer::bounded;
+pub(crate) use answer::{bounded, by_weight, of_test};
 pub(crate) use page::{not_measured, table as page};
-pub(crate) use qualified::{kept as kept_tests, verdict};
+pub(crate) use qualified::{kept as kept_tests, standing, verdict};
 pub(crate) use tables::{all_histograms as waits_of, histogram};
 
 use loadline_model::Column;
 use loadline_model::manifest::RunState;
 use minijinja::context;
 
-use crate::doc::{Block, Document, Section};
+use crate::doc::{Block, Document, Section, Standing};
 use crate::platform_run::{PlatformRun, by_variant, comparisons, sides};
 use crate::templates::{items, prose, stored};
 use crate::words::grouped;
@@ -45,21 +45,22 @@ pub(crate) fn document(runs: &[RunData], chosen: Option<&[&'static Column]>, opt
     // loadline has neither checks nor facts of published and imported figures.
     let measured: Vec<PlatformRun<'_>> = sides.iter().filter(|side| side.run.published.is_none()).cloned().collect();
     let records = || measured.iter().flat_map(|side| &side.run.records);
-    let (tests, valid) = (records().count(), records().filter(|r| r.valid).count());
+    let tests = records().count();
     let complete = measured.iter().all(|side| side.run.manifest.state == RunState::Complete);
     let unchecked = evidence::verdict_elsewhere(&sides);
     let verdict = (tests > 0 || unchecked.is_none()).then(|| qualified::verdict(records(), false));
     let told = if let [side] = measured.as_slice() { qualified::tells_apart(&side.run.records) } else { None };
     let tried = qualified::tried_again(records()).into_iter().chain(told);
-    let verdict: Vec<String> = verdict.into_iter().chain(unchecked).chain(tried).collect();
+    let verdict: Vec<String> = verdict.into_iter().chain(unchecked).collect();
+    let standing = if tests == 0 || !complete { Standing::Unwell } else { standing(records()) };
     Document {
         title: options.title.clone().unwrap_or_else(|| named.iter().map(|s| &*s.label).collect::<Vec<_>>().join(" · ")),
         customer: options.customer.clone().unwrap_or_default(),
         platforms: platforms_of(named, options.title.is_some()),
-        subtitle: subtitle_of(named),
-        all_well: tests > 0 && valid == tests && complete && qualified::kept(records()).is_none(),
+        subtitle: subtitle_of(named, options.title.is_some()),
+        standing,
         verdict: verdict.join(" "),
-        remarks: remarks(runs),
+        remarks: remarks(runs).into_iter().chain(tried).collect(),
         sections: sections(runs, (&sides, &measured), chosen, options),
     }
 }
@@ -91,7 +92,7 @@ fn sections(
         load::section(runs),
         evidence::imported(sides),
         evidence::published(sides, options.summary),
-        page::load_lines(sides, options.summary),
+        page::load_lines(sides, options),
         load_study::section(runs),
         factors::summary(&comparisons),
         options.prices.as_ref().map_or_else(Section::default, |prices| prices.section(sides, &comparisons)),
@@ -136,12 +137,12 @@ fn notes(runs: &[RunData], of_workloads: bool) -> Section {
     Section::new("notes", "Notes", blocks)
 }
 
-fn subtitle_of(sides: &[PlatformRun<'_>]) -> String {
+fn subtitle_of(sides: &[PlatformRun<'_>], titled: bool) -> String {
     let one = |s: &PlatformRun<'_>| {
         let (m, source) = (&s.run.manifest, s.run.published.as_ref().map(|p| &p.source));
         context! { label => s.label, target => stored(&m.target), source, started_at => m.started_at, version => m.loadline_version }
     };
-    prose("subtitle", context! { sides => sides.iter().map(one).collect::<Vec<_>>() })
+    prose("subtitle", context! { titled, sides => sides.iter().map(one).collect::<Vec<_>>() })
 }
 
 /// Machine and storage of each platform that loadline measured; platforms on the same one are one line.

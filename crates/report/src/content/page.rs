@@ -10,6 +10,7 @@ use minijinja::context;
 
 use super::qualified::{LIMIT, TITLE, absent, figure, limit, share as share_of_limit};
 use super::{qualified, stop};
+use crate::Options;
 use crate::bars::{load_line, share};
 use crate::doc::{Block, Cell, Row, Section, Table};
 use crate::platform_run::{PlatformRun, Scan, group_title, groups, swept};
@@ -232,14 +233,13 @@ const REDO: [&Column; 2] = [column::REDO_MIB_PER_S, column::REDO_KIB_PER_TX];
 /// Why rates inside and outside checkpoints have no mean latency.
 const NO_MEAN: &str = "only the 99th percentile is measured separately for transactions inside and outside checkpoints";
 
-/// The section; a brief one does not say which tests are kept, as its first page does.
-pub(crate) fn load_lines(sides: &[PlatformRun<'_>], brief: bool) -> Section {
+pub(crate) fn load_lines(sides: &[PlatformRun<'_>], options: &Options) -> Section {
     let imported = sides.iter().any(|side| side.run.published.as_ref().is_some_and(|p| p.imported));
     let explained = || Block::para(prose("load-lines", context! { imported }));
     let blocks = if swept(sides).is_empty() {
         Vec::new()
     } else {
-        vec![Block::Table(load_line_table(sides, brief)), explained()]
+        vec![Block::Table(load_line_table(sides, options)), explained()]
     };
     Section::new("load-lines", "Load lines", blocks)
 }
@@ -256,8 +256,10 @@ fn ordered<'a>(sides: &'a [PlatformRun<'a>]) -> Vec<Of<'a>> {
     ordered
 }
 
-fn load_line_table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
+fn load_line_table(sides: &[PlatformRun<'_>], options: &Options) -> Table {
     let several = sides.len() > 1;
+    // The key figures say it, except on paper.
+    let says_kept = options.paper && !options.summary;
     let alone = groups(sides.iter()).len() == 1;
     let any = |column: &Column| {
         sides.iter().flat_map(|s| &s.sweeps).any(|s| s.peak().is_some_and(|p| p.figure(column).is_some()))
@@ -301,17 +303,17 @@ fn load_line_table(sides: &[PlatformRun<'_>], brief: bool) -> Table {
         .text("Growth", |(_, sweep)| growth(sweep))
         .text("Load line", |(side, sweep)| line_of(sweep, side.run.manifest.plan.latency_objective_ns()))
         .titles(|(_, sweep)| if alone { String::new() } else { group_title(&sweep.group).to_owned() })
-        .lines(|(side, sweep)| Row { remark: bound_and_kept(side, sweep, several, brief), ..Row::default() })
-        .brief(brief)
+        .lines(|(side, sweep)| Row { remark: bound_and_kept(side, sweep, several, says_kept), ..Row::default() })
+        .brief(options.summary)
         .tips("tips of load lines")
         .build()
 }
 
 /// The bound of a sweep, and which of its tests are valid by an option only.
-fn bound_and_kept(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, brief: bool) -> String {
+fn bound_and_kept(side: &PlatformRun<'_>, sweep: &Sweep, several: bool, says_kept: bool) -> String {
     let (label, bound) = (several.then_some(&side.label), side.bound(sweep));
     let is_unknown = bound.as_ref().is_some_and(|bound| bound.by == BoundBy::Unknown);
-    let kept = if brief { String::new() } else { qualified::remark(sweep) };
+    let kept = if says_kept { qualified::remark(sweep) } else { String::new() };
     let bound = bound.map(|bound| bound.sentence());
     prose("remark-of-load-line", context! { label, is_unknown, bound, kept })
 }

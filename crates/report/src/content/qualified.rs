@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use loadline_analyze::kept::doubt;
+use loadline_analyze::kept::{Caveats, OTHER_SOURCE, doubt};
 use loadline_analyze::kpi::THROUGHPUT;
 use loadline_analyze::repeatable::{Repeatable, repeatable};
 use loadline_analyze::{Estimate, Sweep, SweepPoint};
@@ -13,7 +13,7 @@ use loadline_model::{CheckId, Column, Outcome, TestRecord, column};
 use minijinja::context;
 
 use super::stop;
-use crate::doc::Cell;
+use crate::doc::{Cell, Standing};
 use crate::templates::{items, prose, stored};
 use crate::words::{are, cut, grouped, spans, tests_named, unit, validities, value};
 
@@ -105,19 +105,19 @@ pub(crate) fn kept_by(point: &SweepPoint) -> Option<String> {
 
 /// The tests of `sweep` that are valid by an option only, and those left out of the means; a sentence, or empty.
 pub(crate) fn remark(sweep: &Sweep) -> String {
-    let pooled = sweep.points.iter().filter_map(|p| Some((p.kept.says()?, &p.tests)));
-    let pooled = pooled.flat_map(|(why, tests)| tests.iter().map(move |test| (why.clone(), *test)));
-    let aside = sweep.points.iter().flat_map(|p| &p.set_aside).map(|test| {
-        let more =
-            "not part of the mean, as other tests of the same point are undisturbed, need no option or are closer to device figures";
-        (format!("{}; {more}", test.why()), test.test)
-    });
-    let said = |(why, tests): (String, Vec<(String, u32)>)| {
-        let tests: Vec<u32> = tests.into_iter().map(|(_, test)| test).collect();
-        format!("{} {} {}", tests_named(&tests), are(tests.len()), cut(stop(&why), MAX_REASON))
+    let pooled = sweep.points.iter().map(|p| (&p.kept, p.tests.as_slice(), ""));
+    let aside = sweep.points.iter().flat_map(|p| &p.set_aside);
+    let more = "; not part of the mean, as other tests of the same point are undisturbed, need no option or are closer to device figures";
+    let aside = aside.map(|of| (&of.kept, std::slice::from_ref(&of.test), more));
+    let said = |(_, of): (_, Vec<(&Caveats, &[u32], &str)>)| {
+        let why = Caveats::say_together(&of.iter().map(|(kept, ..)| *kept).collect::<Vec<_>>());
+        let more = of.first().map_or("", |(.., more)| more);
+        let why = why.or_else(|| (!more.is_empty()).then(|| OTHER_SOURCE.to_owned()))?;
+        let tests: Vec<u32> = of.into_iter().flat_map(|(_, tests, _)| tests).copied().collect();
+        Some(format!("{} {} {}", tests_named(&tests), are(tests.len()), cut(stop(&format!("{why}{more}")), MAX_REASON)))
     };
-    let all = grouped(pooled.chain(aside), |(why, _)| why.clone());
-    all.into_iter().map(said).collect::<Vec<_>>().join("; ")
+    let all = grouped(pooled.chain(aside), |(kept, _, more)| (kept.without_bound(), *more));
+    all.into_iter().filter_map(said).collect::<Vec<_>>().join("; ")
 }
 
 /// Number of `records` that are valid by an option only, and the option; `None` if there are none.
@@ -137,6 +137,12 @@ pub(crate) fn verdict<'a>(records: impl Iterator<Item = &'a TestRecord> + Clone,
     let (tests, valid) = (records.clone().count(), records.clone().filter(|r| r.valid).count());
     let kept = kept(records.clone());
     prose("verdict", context! { tests, valid, kept, counts, classes => validities(records) })
+}
+
+/// Disturbance is a mark; all else that is not plainly valid is a fault.
+pub(crate) fn standing<'a>(records: impl Iterator<Item = &'a TestRecord> + Clone) -> Standing {
+    let is_wrong = kept(records.clone()).is_some() || records.clone().any(|r| !r.valid && !r.is_disturbed());
+    Standing::new(is_wrong, records.clone().any(|r| !r.valid))
 }
 
 /// `Noticed at tests 1–3, 7: other processes on the CPU 23 to 45 %.`, for each cause; then how many had too much for a valid test,

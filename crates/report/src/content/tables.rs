@@ -26,13 +26,25 @@ const ALL_COLUMNS_GROUP: &str = "log-writer";
 
 /// A section for each component group; test tables have the columns `chosen`, or the group's by default.
 pub(crate) fn sections(sides: &[PlatformRun<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
-    groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect()
+    let mut all: Vec<Section> = groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect();
+    let pages = sides.iter().any(|side| !side.run.pages.is_empty());
+    let explained: [(fn(&Block) -> bool, Block); 2] = [
+        (|block| matches!(block, Block::Charts { .. }), Block::Legend { text: prose("charts", context! { pages }) }),
+        (|block| matches!(block, Block::Beside { .. }), Block::para(prose("waits", ()))),
+    ];
+    // Said once: where the first of them are.
+    for (is_explained, text) in explained {
+        if let Some(first) = all.iter_mut().find(|section| section.blocks.iter().any(is_explained)) {
+            first.blocks.push(text);
+        }
+    }
+    all
 }
 
 fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Column]>) -> Section {
     let mut blocks = Vec::new();
     // When printed, a workload starts a new page if its tables do not fit on the current one.
-    let (mut on_page, mut charted, mut timed) = (0, false, false);
+    let mut on_page = 0;
     for workload in workloads_of(sides, group) {
         let mut of_tests = of_workload(sides, &workload, chosen);
         let page = on_page > 0 && on_page + of_tests.len() > 2;
@@ -42,21 +54,9 @@ fn section(sides: &[PlatformRun<'_>], group: &str, chosen: Option<&[&'static Col
             let notes = side.run.notes.get(&workload);
             blocks.extend(notes.map(|markdown| Block::Notes { markdown: markdown.clone() }));
         }
-        let charts = charts::of_workload(sides, &workload);
-        charted |= !charts.is_empty();
-        blocks.extend(charts);
+        blocks.extend(charts::of_workload(sides, &workload));
         blocks.append(&mut of_tests);
-        let mut histograms = histograms(sides, group, &workload);
-        timed |= !histograms.is_empty();
-        blocks.append(&mut histograms);
-    }
-    if charted {
-        blocks.push(Block::Legend {
-            text: prose("charts", context! { pages => sides.iter().any(|side| !side.run.pages.is_empty()) }),
-        });
-    }
-    if timed {
-        blocks.push(Block::para(prose("waits", ())));
+        blocks.extend(histograms(sides, group, &workload));
     }
     let id = TABLES.iter().find(|t| t.group == group).map_or("other", |t| t.group);
     Section { group: true, ..Section::new(id, group_title(group), blocks) }

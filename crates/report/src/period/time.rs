@@ -12,7 +12,7 @@ use minijinja::context;
 
 use super::{Period, each, heading, name, ratio, side_by_side};
 use crate::content::load::with_kinds;
-use crate::content::{histogram, stop};
+use crate::content::{histogram, of_test, stop};
 use crate::doc::{Block, Chart, Head};
 use crate::spec::TableSpec;
 use crate::svg::{self, ChartLine};
@@ -38,8 +38,11 @@ const MACHINE: [&Column; 12] = [
 
 pub(super) fn answer(periods: &[Period]) -> Vec<Block> {
     let said = |p: &Period| {
+        let record = p.record.as_ref()?;
+        let bound = bound(record)?;
         let of = if periods.len() > 1 { format!("{}: bounded", p.label) } else { "Bounded".to_owned() };
-        Some(Block::para(format!("{of} by {}.", stop(&bound(p.record.as_ref()?)?.sentence()))))
+        let sentence = format!("{of} by {}.", stop(&bound.sentence()));
+        Some(Block::Answer { label: name(p, periods).to_owned(), figures: of_test(record, &bound), sentence })
     };
     let of_tests: Vec<Block> = periods.iter().filter_map(said).collect();
     let figures = if periods.iter().any(|p| p.record.is_some()) { figures(periods, "", &ANSWER) } else { None };
@@ -135,7 +138,7 @@ pub(super) fn latencies(periods: &[Period]) -> Vec<Block> {
     let drawn = |(kind, of): (&String, Vec<(&Period, &String, &Counts)>)| {
         let name = |p: &Period| if periods.len() > 1 { p.label.clone() } else { kind.clone() };
         let times: Vec<_> = of.into_iter().map(|(p, _, counts)| (name(p), counts.buckets())).collect();
-        histogram(&format!("Times by {kind}"), &times)
+        histogram(&format!("Time of a {kind}"), &times)
     };
     let of_kinds = |p: &Period| with_kinds(p.record.as_ref()?, &heading(p, periods, "kinds of transactions"));
     periods.iter().filter_map(of_kinds).chain(kinds.into_iter().flat_map(drawn)).collect()

@@ -198,7 +198,7 @@ fn figures_of_disturbed_tests_are_marked_and_set_aside_beside_clean_tests() {
         assert_says(&words(all.split(title).nth(1).unwrap().split("\n==").next().unwrap()), &[marked]);
     }
     // Disturbed tests do not count as well.
-    let wanted = ["6 tests: 0 valid, 6 disturbed.", "!class=\"cross\"", "<p class=\"verdict unwell\">"];
+    let wanted = ["6 tests: 0 valid, 6 disturbed.", "!class=\"cross\"", "<p class=\"verdict marked\">"];
     assert_says(&text(&runs[..1], Format::Html), &wanted);
     assert_says(&text(&runs[1..], Format::Text), &["!at most 317 %"]);
 
