@@ -8,7 +8,6 @@ use loadline_live::serve::ServeError;
 use loadline_load::TestError;
 use loadline_run::PlanError;
 use loadline_run::study::StudyError;
-use loadline_run::watch::WatchError;
 use loadline_storage::probe::ProbeError;
 use loadline_store::StoreError;
 
@@ -86,17 +85,13 @@ ends! {
         | StudyError::Impossible(_)
         | StudyError::Lost(_) => TARGET,
         StudyError::Interrupted => INTERRUPTED,
-        StudyError::Test { source, .. } => match source {
-            TestError::Target(e) => e.code(),
-            TestError::Interrupted => INTERRUPTED,
-            TestError::Remote(_) => TARGET,
-            TestError::Counters(_) | TestError::Thread { .. } | TestError::Limit(_) => FAILED,
-        },
+        StudyError::Test { source, .. } => source.code(),
     };
-    WatchError => |e| match e {
-        WatchError::Target(e) => e.code(),
-        WatchError::Refused { .. } => USAGE,
-        WatchError::Counters(_) => FAILED,
+    TestError => |e| match e {
+        TestError::Target(e) => e.code(),
+        TestError::Interrupted => INTERRUPTED,
+        TestError::Remote(_) => TARGET,
+        TestError::Counters(_) | TestError::Thread { .. } | TestError::Limit(_) => FAILED,
     };
     StoreError => |e| match e {
         // What the user named is not what was asked for.

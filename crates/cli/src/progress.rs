@@ -89,8 +89,8 @@ impl Listener for Progress {
                     self.changing.line(&format!("warning: {} = {}: {}", f.subject, f.value, f.advice));
                 }
             }
-            Event::Started { folder } => self.detail(&format!("results go to {}", folder.display())),
-            Event::Skipped { code, reason } => self.detail(&format!("skipped: {code}: {reason}")),
+            Event::Started(folder) => self.detail(&format!("results go to {}", folder.display())),
+            Event::Skipped(of) => self.detail(&format!("skipped: {}: {}", of.code, of.reason)),
             Event::Warning(text) => self.changing.line(&format!("warning: {text}")),
             Event::Loading(now) => self.apply(LiveEvent::Step { text: loading(&now) }),
             Event::Loaded(table) => self.detail(&loaded(table)),

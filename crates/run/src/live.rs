@@ -4,10 +4,13 @@
 //! All that is written is known anyway when a second of a test is over, and is written by the thread that then shows the progress: one
 //! write into the page cache, no sync. No job has a part in it.
 
+use std::path::Path;
+
 use loadline_database::Loading;
 use loadline_load::{Reported, Request, Tick, TickAt, Warmup};
 use loadline_model::live::{LiveEvent, LiveSecond, LiveTest};
 use loadline_model::manifest::TableLoad;
+use loadline_model::plan::SkippedWorkload;
 use loadline_model::{Finding, JobLoad, TestRecord};
 use loadline_store::LiveFile;
 
@@ -16,13 +19,9 @@ pub enum Event<'a> {
     /// A step that may take a while: `opening the target`, `loading rows for 8 jobs`.
     Step(String),
     Doctor(&'a [Finding]),
-    Started {
-        folder: &'a std::path::Path,
-    },
-    Skipped {
-        code: &'a str,
-        reason: &'a str,
-    },
+    /// The run folder is made.
+    Started(&'a Path),
+    Skipped(&'a SkippedWorkload),
     Warning(String),
     Loading(Loading),
     Loaded(&'a TableLoad),
@@ -60,7 +59,7 @@ impl<'a> WatchedRun<'a> {
 
 impl Listener for WatchedRun<'_> {
     fn on(&mut self, event: Event<'_>) {
-        if let Event::Started { folder } = event {
+        if let Event::Started(folder) = event {
             self.file = LiveFile::open(folder);
         }
         if let (Some(file), Some(line)) = (&mut self.file, line(&event, &self.urls))
@@ -79,12 +78,12 @@ fn line(event: &Event<'_>, urls: &[String]) -> Option<LiveEvent> {
         Event::Step(text) => Some(LiveEvent::Step { text: hidden(text) }),
         Event::Loading(now) => Some(LiveEvent::Step { text: format!("loading {}", now.table) }),
         Event::Warning(text) => Some(LiveEvent::Warning { text: hidden(text) }),
-        Event::Skipped { code, reason } => {
+        Event::Skipped(SkippedWorkload { code, reason }) => {
             Some(LiveEvent::Warning { text: hidden(&format!("skipped: {code}: {reason}")) })
         }
         Event::TestStarted(test) => Some(LiveEvent::Test(test.clone())),
         Event::Progress(second) => Some(LiveEvent::Second(second.clone())),
-        Event::Started { .. } | Event::Doctor(_) | Event::Loaded(_) | Event::TestDone(_) => None,
+        Event::Started(_) | Event::Doctor(_) | Event::Loaded(_) | Event::TestDone(_) => None,
     }
 }
 

@@ -147,9 +147,9 @@ impl Study {
     pub fn run(self, listener: &mut dyn Listener) -> Result<StudyOutcome, StudyError> {
         let mut listener = WatchedRun::new(listener, self.requests().flat_map(OpenRequest::urls).collect());
         let mut context = begin::begin(&self, &mut listener)?;
-        context.listener.on(Event::Started { folder: context.folder.path() });
+        context.listener.on(Event::Started(context.folder.path()));
         for skipped in &context.manifest.plan.skipped {
-            context.listener.on(Event::Skipped { code: &skipped.code, reason: &skipped.reason });
+            context.listener.on(Event::Skipped(skipped));
         }
         let result = context.measure();
         if result.is_ok() && context.stored > 0 && context.next_test() == context.stored + 1 {

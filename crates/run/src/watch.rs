@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use loadline_collect::{CollectError, CpuSource, Point, Rates, Sampler, SamplerConfig};
 use loadline_database::{Scope, Target, TargetError, kind_of};
-use loadline_load::SECOND_NS;
+use loadline_load::{SECOND_NS, TestError};
 use loadline_model::activity::{WATCHED_SCHEMA, Watched};
 use loadline_model::column;
 use loadline_storage::now_ns;
@@ -21,43 +21,24 @@ use crate::test::Test;
 /// How often is looked whether the user wants to stop.
 const TICK: Duration = Duration::from_millis(200);
 
-#[derive(Debug, thiserror::Error)]
-pub enum WatchError {
-    #[error("{url} cannot be watched: {why}")]
-    Refused { url: String, why: String },
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error("the counters could not be read: {0}")]
-    Counters(String),
-}
-
-impl From<CollectError> for WatchError {
-    fn from(e: CollectError) -> WatchError {
-        WatchError::Counters(e.to_string())
-    }
-}
-
 /// Refuses targets of which only loadline's own load could be seen.
-pub fn check(url: &str) -> Result<(), WatchError> {
-    let kind = kind_of(url)?;
-    if kind.is_temporary(url) {
-        let why = "loadline makes this server for its own load; give the URL of a running one".to_owned();
-        return Err(WatchError::Refused { url: url.to_owned(), why });
+pub fn check(url: &str) -> Result<(), TargetError> {
+    if kind_of(url)?.is_temporary(url) {
+        return Err(refused(url, "loadline makes this server for its own load; give the URL of a running one"));
     }
     Ok(())
 }
 
+fn refused(url: &str, why: &str) -> TargetError {
+    TargetError::Usage(format!("{url} cannot be watched: {why}"))
+}
+
 /// Watches `target` for `seconds`, or until `stop`. Calls `begin` when nothing refuses it any more.
-pub fn watch(
-    target: &dyn Target,
-    seconds: f64,
-    stop: &AtomicBool,
-    begin: impl FnOnce(),
-) -> Result<Watched, WatchError> {
+pub fn watch(target: &dyn Target, seconds: f64, stop: &AtomicBool, begin: impl FnOnce()) -> Result<Watched, TestError> {
+    let unread = |e: CollectError| TestError::Counters(e.to_string());
     let mut info = target.info()?;
     if target.abilities().tables.is_none() {
-        let why = format!("loadline can only see its own sessions of {}", info.product);
-        return Err(WatchError::Refused { url: info.url, why });
+        return Err(refused(&info.url, &format!("loadline can only see its own sessions of {}", info.product)).into());
     }
     add_storage(&mut info);
     let views = ReadViews::new(target, false);
@@ -67,16 +48,16 @@ pub fn watch(
     let device = |role| info.device(role).map(str::to_owned);
     config.cpu = if info.local { CpuSource::Local } else { CpuSource::Snapshot };
     (config.disk, config.data_disk) = (device("log"), device("data"));
-    let sampler = Sampler::start(config, observer)?;
+    let sampler = Sampler::start(config, observer).map_err(unread)?;
     let recent = sampler.recent();
     let taken_at = SystemTime::now();
-    let open = sampler.reading("open")?;
+    let open = sampler.reading("open").map_err(unread)?;
     let end_ns = open.system.at_ns + (seconds * 1e9) as u64;
     while now_ns() < end_ns && !stop.load(Ordering::Relaxed) && !recent.has_failed() {
         std::thread::sleep(TICK.min(Duration::from_nanos(end_ns.saturating_sub(now_ns()))));
     }
     let lost = recent.has_failed();
-    let close = sampler.reading("close")?;
+    let close = sampler.reading("close").map_err(unread)?;
     let collected = sampler.finish();
     // Of a database that went away, the last reading is its end.
     let last = |p: &&Point| p.snapshot.is_some() && p.system.at_ns > open.system.at_ns;
@@ -84,7 +65,7 @@ pub fn watch(
         Ok(snapshot) => (snapshot, None),
         Err(why) => {
             let point = collected.points.iter().rev().find(last).and_then(|p| p.snapshot.clone());
-            (point.ok_or_else(|| WatchError::Counters(why.clone()))?, Some(why))
+            (point.ok_or_else(|| TestError::Counters(why.clone()))?, Some(why))
         }
     };
     let close_ns = if went.is_some() { end.at_ns } else { close.system.at_ns };
@@ -100,8 +81,8 @@ pub fn watch(
         );
     }
     let early = close.system.at_ns < end_ns;
-    let unread = early && lost;
-    notes.extend(cut_short(went.as_deref(), early, unread, [seconds_watched, seconds]));
+    let skipped = early && lost;
+    notes.extend(cut_short(went.as_deref(), early, skipped, [seconds_watched, seconds]));
     Ok(Watched {
         schema: WATCHED_SCHEMA,
         loadline_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -111,9 +92,9 @@ pub fn watch(
         waits: collected.waits_between(open.system.at_ns, close_ns),
         series: series_of(&collected.points, open.system.at_ns, series_ns, SECOND_NS, None),
         figures: figures(&open.system.rates_until(&close.system)),
-        open: open.snapshot.map_err(WatchError::Counters)?,
+        open: open.snapshot.map_err(TestError::Counters)?,
         close: end,
-        complete: went.is_none() && !unread,
+        complete: went.is_none() && !skipped,
         activity,
         notes,
     })

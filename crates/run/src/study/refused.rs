@@ -95,7 +95,6 @@ impl Context<'_> {
         refused: Refused,
         failure: StudyError,
     ) -> Result<(), StudyError> {
-        let work = self.work(workload, &Default::default()).ok();
         let full_disk = match is_full_disk(&failure) {
             Some(full_disk) if !self.stopped() && self.side.target.info().is_ok() => full_disk,
             _ => return Err(failure),
@@ -118,15 +117,16 @@ impl Context<'_> {
             Refused::Jobs(_) | Refused::Whole => why,
         };
         if refused == Refused::Whole
-            && let Some(work) = work
+            && let Ok(work) = self.work(workload, &Default::default())
         {
             self.drop_unneeded_tables(&work);
         }
         if full_disk {
             self.drop_partial_data_set();
         }
-        self.listener.on(Event::Skipped { code: &workload.code, reason: &reason });
-        self.manifest.plan.skipped.push(SkippedWorkload { code: workload.code.clone(), reason });
+        let skipped = SkippedWorkload { code: workload.code.clone(), reason };
+        self.listener.on(Event::Skipped(&skipped));
+        self.manifest.plan.skipped.push(skipped);
         self.refused.all.push((workload.code.clone(), refused));
         self.refused.first.get_or_insert(failure);
         Ok(self.folder.write_manifest(&self.manifest)?)
