@@ -67,11 +67,9 @@ pub(crate) fn fit(
     for _ in 0..ROUNDS {
         let work = with(work, &given);
         let seen = probe(&work)?;
-        let nearer = best.1.is_none_or(|b| (seen - size.nominal).abs() < (b - size.nominal).abs());
         // Redo inside the defined range is better than nearer redo outside.
-        let inside = |b: f64| (size.min..=size.max).contains(&b);
-        let best_inside = best.1.is_some_and(inside);
-        if (nearer && (inside(seen) || !best_inside)) || (inside(seen) && !best_inside) {
+        let off = |bytes: f64| (!(size.min..=size.max).contains(&bytes), (bytes - size.nominal).abs());
+        if best.1.is_none_or(|best| off(seen) < off(best)) {
             best = (given, Some(seen));
         }
         if is_met(seen) {

@@ -93,7 +93,7 @@ pub(crate) trait Instrument {
     fn report(&self, e: &Evidence<'_>, test: &mut Test);
 }
 
-/// The instruments of one test; by default none, and no column is that of one.
+/// The instruments of one test; by default none.
 pub(crate) type Instruments = Vec<Box<dyn Instrument>>;
 
 impl<'a> RunContext<'a> {

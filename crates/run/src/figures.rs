@@ -2,7 +2,6 @@
 //!
 //! `steps.rs` lists the functions.
 
-pub(crate) mod blocks;
 pub(crate) mod counters;
 pub(crate) mod database;
 pub(crate) mod disturbance;

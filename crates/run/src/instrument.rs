@@ -1,7 +1,7 @@
 //! Instruments: measurements and proofs in addition to the jobs of a test.
 //!
-//! An instrument is one file here, which implements [`Instrument`] and states its [`Kind`], and one line in
-//! [`KINDS`]. A workload lists it.
+//! An instrument is one file here, which implements [`Instrument`], one line in [`LISTED`], and why its figures are absent
+//! without it in `absent.toml`. A workload lists it.
 
 mod aging;
 mod cache_hit;
@@ -14,6 +14,8 @@ pub(crate) mod size_scan;
 mod visible;
 mod workers;
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::thread::{Builder, JoinHandle};
 
 use loadline_database::TargetError;
@@ -23,7 +25,7 @@ use loadline_model::{Column, Plan};
 use loadline_storage::now_ns;
 use loadline_workload::Workload;
 
-use crate::evidence::{Evidence, RunContext};
+use crate::evidence::RunContext;
 pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::test::Test;
 
@@ -33,35 +35,33 @@ pub(crate) use device::data_files;
 use identical::IdenticalBlocks;
 pub(crate) use levels::Levels;
 
-/// All instruments, in the order in which they are prepared and report.
-const KINDS: [Kind; 6] = [limit::KIND, workers::KIND, cache_hit::KIND, device::KIND, checkpoint::KIND, visible::KIND];
+/// Makers of the instruments that workloads list, in the order in which they are prepared and report.
+const LISTED: [fn(&Workload) -> Option<Box<dyn Instrument>>; 6] = [
+    limit::listed_by,
+    workers::listed_by,
+    cache_hit::listed_by,
+    device::listed_by,
+    checkpoint::listed_by,
+    visible::listed_by,
+];
 
-struct Kind {
-    make: fn(&Workload) -> Option<Box<dyn Instrument>>,
-    columns: &'static [&'static Column],
-    /// Why these are empty if the workload does not list it.
-    absent: &'static str,
-}
+/// Figures by the reason for their absence. None if the file cannot be read, which the tests detect.
+static ABSENT: LazyLock<BTreeMap<String, Vec<&'static Column>>> =
+    LazyLock::new(|| toml::from_str(include_str!("instrument/absent.toml")).unwrap_or_default());
 
 /// The instruments that `workload` lists, that of a run of levels, and what `plan` asks for.
 pub(crate) fn listed_by(workload: &Workload, levels: Option<Levels>, plan: &Plan) -> Instruments {
-    let of_workload = KINDS.map(|kind| ((kind.make)(workload), kind.columns, kind.absent));
     let of_run = [
-        (boxed(levels), levels::COLUMNS, levels::ABSENT),
-        (boxed(plan.aging().then(Aging::default)), aging::COLUMNS, aging::ABSENT),
-        (boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())), identical::COLUMNS, identical::ABSENT),
+        boxed(levels),
+        boxed(plan.aging().then(Aging::default)),
+        boxed(plan.payload.duplicates.map(|_| IdenticalBlocks::default())),
     ];
-    let all = of_workload.into_iter().chain(of_run);
-    all.map(|(made, columns, why)| made.unwrap_or_else(|| Box::new(Absent(columns, why)))).collect()
+    LISTED.into_iter().map(|made| made(workload)).chain(of_run).flatten().collect()
 }
 
-/// Columns of an instrument that the test does not have, and why they are empty.
-struct Absent(&'static [&'static Column], &'static str);
-
-impl Instrument for Absent {
-    fn report(&self, _: &Evidence<'_>, test: &mut Test) {
-        test.set_all_absent(self.0, self.1);
-    }
+/// Says why figures are absent that no instrument of the test has measured.
+pub(crate) fn say_why_absent(test: &mut Test) {
+    ABSENT.iter().for_each(|(why, columns)| test.set_all_absent(columns, why));
 }
 
 fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instrument>> {
@@ -119,10 +119,11 @@ mod tests {
     #[test]
     fn each_instrument_of_a_workload_is_made() {
         for workload in CATALOGUE.iter() {
-            let made = KINDS.iter().filter(|kind| (kind.make)(workload).is_some()).count();
+            let made = LISTED.iter().filter(|made| made(workload).is_some()).count();
             let stated = [!workload.limits.is_empty(), workload.workers.is_some(), workload.visible.is_some()];
             let listed = workload.instruments.len() + stated.into_iter().filter(|is| *is).count();
             assert_eq!(made, listed, "{}", workload.code);
         }
+        assert!(ABSENT.values().flatten().count() > 20, "absent.toml can be read");
     }
 }

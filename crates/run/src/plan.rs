@@ -23,9 +23,9 @@ use thiserror::Error;
 
 pub use features::{AWR_FLAG, give_anew, requests};
 pub use options::PlanSpec;
-pub(crate) use workloads::reasons;
 use workloads::{Chosen, choose};
 pub use workloads::{Refusal, add_parameters, by_reason, planned, refusal, workloads_of};
+pub(crate) use workloads::{reasons, work_of};
 
 /// Default target: needs no server.
 pub const DEFAULT_TARGET: &str = "sqlite:";

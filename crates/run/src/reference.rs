@@ -3,11 +3,9 @@
 //! A [`Part`] measures one [`Limit`] of a workload directly before and after each test, because the speed of a device
 //! changes within minutes. Each is a file here and a line in [`part`].
 
-mod cpu;
 mod device;
 pub(crate) mod log;
 mod place;
-mod rows;
 mod statements;
 mod threads;
 
@@ -29,7 +27,7 @@ use device::Device;
 pub(crate) use device::{TestFile, probe_options};
 use log::LogWriter;
 pub(crate) use log::SmallestCommits;
-pub(crate) use rows::LastRows;
+pub(crate) use threads::LastRows;
 
 /// Tools that measure the limits of a run.
 pub(crate) struct References {
@@ -44,11 +42,6 @@ pub(crate) struct References {
 }
 
 impl References {
-    /// Fails with the reason if the CPUs and memory of this machine are not those of the database.
-    fn on_its_machine(&self) -> Result<(), String> {
-        self.elsewhere.clone().map_or(Ok(()), Err)
-    }
-
     /// Name of what is measured in place of `limit`: whole transactions, with their round trips.
     pub(crate) fn in_place_of(&self, limit: Limit) -> Option<&'static str> {
         (limit == Limit::Log && matches!(self.log, LogSource::Smallest(_))).then_some(name::SMALLEST_COMMITS)
@@ -123,45 +116,55 @@ pub(crate) fn part(limit: Limit) -> Box<dyn Part> {
         Limit::BlockReads | Limit::BatchReads | Limit::ReadBandwidth | Limit::BlockWrites | Limit::WriteBandwidth => {
             Box::new(Device(limit))
         }
-        Limit::Copy => Box::new(cpu::Copies),
-        Limit::Memory => Box::new(cpu::Memory::default()),
-        Limit::Loop(of) => Box::new(rows::Loops { of, all_rows: 0 }),
-        Limit::Kernel => Box::new(cpu::Kernel),
+        Limit::Copy => Box::new(threads::Copies),
+        Limit::Memory => Box::new(threads::Memory::default()),
+        Limit::Loop(of) => Box::new(threads::Loops { of, all_rows: 0 }),
+        Limit::Kernel => Box::new(threads::Kernel),
     }
 }
 
 /// Approximate time of the two measurements of `limit` around a test, s.
 pub(crate) fn around_test_s(limit: Limit) -> f64 {
     2.0 * match limit {
-        Limit::Log => log::SAMPLE_S,
-        Limit::Statements => statements::SAMPLE_S,
+        Limit::Log => log::LENGTHS.all_s(),
+        Limit::Statements => statements::LENGTHS.all_s(),
         _ if limit.is_of_device() => device::SAMPLES_S[0],
         _ => threads::SAMPLE.as_secs_f64(),
     }
 }
 
 /// Jobs like those of `like`, with other work: in this process, as fast as they can, without figures of devices.
-fn with_work(like: &Request, work: Arc<Work>, warmup_s: f64) -> Request {
-    Request {
-        work,
-        warmup: Warmup::Seconds(warmup_s),
-        load: JobLoad::default(),
-        place: Place::Here,
-        disk: None,
-        data_disk: None,
-        ..like.clone()
-    }
+fn with_work(like: &Request, work: Arc<Work>) -> Request {
+    Request { work, load: JobLoad::default(), place: Place::Here, disk: None, data_disk: None, ..like.clone() }
 }
 
-/// Runs `request` without figures in windows of these lengths, s, until transactions complete in one. Returns
-/// transactions per second.
-pub(crate) fn throughput_in(windows_s: [f64; 2], request: &Request) -> Result<f64, String> {
-    let [short, long] = windows_s.map(|duration_s| Request { duration_s, ..request.clone() });
-    let measured = match throughput(&short) {
-        Err(TestError::Counters(_)) => throughput(&long),
-        result => result,
-    };
-    measured.map_err(|e| if let TestError::Counters(why) = e { why } else { e.to_string() })
+/// Lengths of the measurement of a rate, s.
+#[derive(Clone, Copy)]
+pub(crate) struct Lengths {
+    pub(crate) warmup_s: f64,
+    /// Windows to try: the first is enough for thousands of transactions, the second for long ones, or on a device that stalls.
+    pub(crate) windows_s: [f64; 2],
+}
+
+impl Lengths {
+    /// Sessions and counters, s.
+    const AROUND_S: f64 = 0.1;
+
+    /// About how long a measurement takes, s.
+    fn all_s(&self) -> f64 {
+        self.warmup_s + self.windows_s[0] + Self::AROUND_S
+    }
+
+    /// Transactions per second of `request`, without figures, in the first window in which transactions complete.
+    pub(crate) fn rate(&self, request: &Request) -> Result<f64, String> {
+        let warmup = Warmup::Seconds(self.warmup_s);
+        let [short, long] = self.windows_s.map(|duration_s| Request { warmup, duration_s, ..request.clone() });
+        let measured = match throughput(&short) {
+            Err(TestError::Counters(_)) => throughput(&long),
+            result => result,
+        };
+        measured.map_err(|e| if let TestError::Counters(why) = e { why } else { e.to_string() })
+    }
 }
 
 /// No hooks, and nobody looks at the counters.

@@ -5,7 +5,8 @@ use loadline_model::{CheckId as Id, Detail};
 
 use crate::checks::{self, load, processes, redo_on_device, settings, steady};
 use crate::evidence::{Evidence, excused};
-use crate::figures::{self, blocks, database, disturbance, machine, nodes, populations, shares, slow, volume};
+use crate::figures::{self, database, disturbance, machine, nodes, populations, shares, slow, volume};
+use crate::instrument;
 use crate::instrument::size_scan::{Scanned, output as scan};
 use crate::study::window_length;
 use crate::test::Test;
@@ -20,7 +21,7 @@ pub(crate) const FIGURES: &[fn(&Evidence<'_>, &mut Test)] = &[
     figures::ratios,
     machine::machine,
     machine::client,
-    blocks::figures,
+    volume::blocks,
     shares::figures,
     slow::figures,
     nodes::behind,
@@ -64,6 +65,7 @@ pub(crate) const CHECKS: &[fn(&Evidence<'_>, &mut Test)] = &[
     |e, t| t.check(Id::CommitsNode, nodes::commits_of_each(e.request, e.measured)),
     window_length::notes,
     |e, t| e.instruments.iter().for_each(|of| of.report(e, t)),
+    |_, t| instrument::say_why_absent(t),
     |e, t| around(e, t),
 ];
 

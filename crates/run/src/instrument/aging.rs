@@ -15,8 +15,6 @@ use crate::test::Test;
 /// Parts of a window: as many as a look at a warm-up has values at most.
 pub(crate) const AGE_PARTS: usize = 60;
 const SIZES: [&Column; 3] = [column::TABLES_MIB, column::TABLES_FREE_MIB, column::DEAD_ROWS];
-pub(super) const COLUMNS: &[&Column] = &[SIZES[0], SIZES[1], SIZES[2], column::AGING_PCT];
-pub(super) const ABSENT: &str = "the window is not recorded in parts (--aging)";
 
 #[derive(Default)]
 pub(super) struct Aging {

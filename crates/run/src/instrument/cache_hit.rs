@@ -3,19 +3,17 @@
 use loadline_database::TargetError;
 use loadline_load::{Request, TestError, Warmup};
 use loadline_model::CheckId;
-use loadline_workload::Instrument as InstrumentSpec;
+use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
-use super::{Instrument, Kind, RunContext, boxed};
+use super::{Instrument, RunContext, boxed};
 use crate::checks::blocks_read::cache_hit;
 use crate::evidence::{Evidence, rows_of};
 use crate::reference::throughput;
 use crate::test::{Test, failed};
 
-pub(super) const KIND: Kind = Kind {
-    make: |workload| boxed(workload.has(InstrumentSpec::CacheHit).then_some(CacheHit)),
-    columns: &[],
-    absent: "",
-};
+pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
+    boxed(workload.has(InstrumentSpec::CacheHit).then_some(CacheHit))
+}
 
 struct CacheHit;
 

@@ -7,28 +7,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use loadline_database::{Target, TargetError};
 use loadline_load::{JobResult, Request, Schedule, Shared};
 use loadline_model::snapshot::counter;
-use loadline_model::{CheckId, Latencies, Note, column};
+use loadline_model::{CheckId, Column, Latencies, Note, column};
 use loadline_storage::now_ns;
-use loadline_workload::Instrument as InstrumentSpec;
+use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
-use super::{Beside, Instrument, Kind, boxed, wait_until};
+use super::{Beside, Instrument, boxed, wait_until};
 use crate::evidence::Evidence;
 use crate::test::{Test, failed, require};
 
 /// The checkpoint is requested after 1/n of the window.
 const AFTER: u64 = 3;
 
-pub(super) const KIND: Kind = Kind {
-    make: |workload| boxed(workload.has(InstrumentSpec::Checkpoint).then(Checkpoint::default)),
-    columns: &[
-        column::CHECKPOINT_SHARE_PCT,
-        column::CHECKPOINT_TPS,
-        column::CALM_TPS,
-        column::CHECKPOINT_TIME_NS_P99,
-        column::CALM_TIME_NS_P99,
-    ],
-    absent: "no checkpoint was requested",
-};
+/// Throughput and slowest times in the checkpoint and outside.
+const INSIDE: [&Column; 2] = [column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99];
+const OUTSIDE: [&Column; 2] = [column::CALM_TPS, column::CALM_TIME_NS_P99];
+
+pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
+    boxed(workload.has(InstrumentSpec::Checkpoint).then(Checkpoint::default))
+}
 
 /// When it began and ended, ns.
 #[derive(Default)]
@@ -62,7 +58,7 @@ impl Instrument for Checkpoint {
             (Err(why), _) => why,
         };
         let text = format!("there was no checkpoint in the window: {why}");
-        test.set_all_absent(KIND.columns, &text);
+        test.set_all_absent(&[&[column::CHECKPOINT_SHARE_PCT][..], &INSIDE[..], &OUTSIDE[..]].concat(), &text);
         test.check(CheckId::Checkpoint, failed(text));
     }
 }
@@ -85,10 +81,7 @@ fn figures(out: &mut Test, e: &Evidence<'_>, at: &Range<u64>, [inside, outside]:
     let schedule = &e.measured.schedule;
     let [inside_ns, outside_ns] = split(at, schedule);
     out.set(column::CHECKPOINT_SHARE_PCT, inside_ns as f64 / schedule.window_ns().max(1) as f64 * 100.0);
-    for (tps, p99, times, ns) in [
-        (column::CHECKPOINT_TPS, column::CHECKPOINT_TIME_NS_P99, inside, inside_ns),
-        (column::CALM_TPS, column::CALM_TIME_NS_P99, outside, outside_ns),
-    ] {
+    for ([tps, p99], times, ns) in [(INSIDE, inside, inside_ns), (OUTSIDE, outside, outside_ns)] {
         if ns == 0 {
             out.set_all_absent(&[tps, p99], "it was too short to measure transactions");
             continue;

@@ -15,9 +15,9 @@ use loadline_model::manifest::TargetInfo;
 use loadline_model::snapshot::counter;
 use loadline_model::{CheckId, Note, column};
 use loadline_storage::now_ns;
-use loadline_workload::{Instrument as InstrumentSpec, RowCount};
+use loadline_workload::{Instrument as InstrumentSpec, RowCount, Workload};
 
-use super::{Instrument, Kind, RunContext, boxed};
+use super::{Instrument, RunContext, boxed};
 use crate::checks::blocks_read::{CacheFacts, MIN_READS, add_check, data_source};
 use crate::checks::blocks_written::{data_written, rows_changed};
 use crate::evidence::{Evidence, table_bytes};
@@ -26,11 +26,9 @@ use crate::figures::counters::Counters;
 use crate::figures::volume::is_sequential;
 use crate::test::Test;
 
-pub(super) const KIND: Kind = Kind {
-    make: |workload| boxed(workload.has(InstrumentSpec::Device).then(Device::default)),
-    columns: &[column::DEVICE_READ_SHARE_PCT],
-    absent: "compared with the device's reads only if the workload must read from the device",
-};
+pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
+    boxed(workload.has(InstrumentSpec::Device).then(Device::default))
+}
 
 /// Pause between two passes of the keeper: at 50,000 reads a second of 8 KiB, the blocks of one pause are 4 MiB,
 /// 3 % of the usual data set.
@@ -162,6 +160,7 @@ fn proved(work: &Work) -> [bool; 2] {
 
 /// Fails the checks of a test whose counters could not be read.
 fn unread(out: &mut Test, work: &Work, facts: &CacheFacts, why: &str) {
+    out.set_absent(column::DEVICE_READ_SHARE_PCT, why);
     let ids = [CheckId::DataSource, CheckId::DataWritten].into_iter().zip(proved(work)).filter(|(_, made)| *made);
     ids.for_each(|(id, _)| add_check(out, facts, id, Err(why.to_owned())));
 }

@@ -2,14 +2,12 @@
 
 use loadline_collect::page_cache::DataFiles;
 use loadline_load::Request;
-use loadline_model::{Column, Note, column};
+use loadline_model::{Note, column};
 
 use super::Instrument;
 use crate::evidence::{Evidence, RunContext};
 use crate::test::Test;
 
-pub(super) const COLUMNS: &[&Column] = &[column::IDENTICAL_BLOCKS_PCT];
-pub(super) const ABSENT: &str = "not asked for (--payload-duplicates)";
 /// Most bytes that are read: half a second of a device, at least.
 const MOST_BYTES: u64 = 256 << 20;
 

@@ -19,14 +19,13 @@ use crate::test::{Test, Verdict, failed, require};
 const EVERY: Duration = Duration::from_millis(100);
 /// A replica that is behind and acknowledges nothing for this long, beside some round trips, hangs, ns.
 const HANGS_NS: u64 = 2_000_000_000;
-pub(super) const COLUMNS: &[&Column] = &[
+const COLUMNS: [&Column; 5] = [
     column::RTT_MS,
     column::REPLICAS_SYNCHRONOUS,
     column::REPLICA_BEHIND_MIB,
     column::REPLICA_BEHIND_MS,
     column::REPLICA_LINK_MIB_PER_S,
 ];
-pub(super) const ABSENT: &str = "replicas are looked at by loadline replica-cost; how far they are behind is also known if they are nodes of the target";
 const NOT_SAID: &str = "the database does not say how far its replicas are (PostgreSQL: to roles with pg_monitor; MariaDB: in \
      bytes of one binary log)";
 
@@ -180,7 +179,7 @@ impl Instrument for Levels {
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
         let seen = match self.seen() {
             Ok(seen) => seen,
-            Err(why) => return test.set_all_absent(COLUMNS, &why),
+            Err(why) => return test.set_all_absent(&COLUMNS, &why),
         };
         let window_s = e.measured.schedule.window_s();
         let mut set = |column, value: Option<f64>, why| test.set_or_absent(column, value, why);

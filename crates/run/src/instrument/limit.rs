@@ -5,16 +5,14 @@ use loadline_load::Request;
 use loadline_model::{Detail, LimitSource, Note, TestLimit, TestRecord, column};
 use loadline_workload::{Limit, Loop, Workload};
 
-use super::{Instrument, Kind, RunContext, boxed};
+use super::{Instrument, RunContext, boxed};
 use crate::evidence::Evidence;
 use crate::reference::{Part, References, Sample, Subject, part};
 use crate::test::Test;
 
-pub(super) const KIND: Kind = Kind {
-    make: |workload| boxed((!workload.limits.is_empty()).then(|| Limits::new(workload))),
-    columns: &[column::LIMIT_TPS, column::LIMIT_SHARE_PCT],
-    absent: "the workload states nothing that bounds it",
-};
+pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
+    boxed((!workload.limits.is_empty()).then(|| Limits::new(workload)))
+}
 
 /// Noise of two equal measurements.
 const BEATEN: f64 = 1.05;
@@ -45,7 +43,7 @@ impl Instrument for Limits {
                 self.parts.push(Measured::new(Limit::Statements));
             }
             let subject = subject(request, run, None);
-            self.parts.iter_mut().for_each(|m| m.before = m.part.sample(subject, references));
+            self.parts.iter_mut().for_each(|m| m.before = m.sample(subject, references));
         }
         Ok(())
     }
@@ -65,7 +63,7 @@ impl Instrument for Limits {
     fn report(&self, _: &Evidence<'_>, test: &mut Test) {
         let (limit, left_out) = match &self.lowest {
             Ok(lowest) => lowest,
-            Err(why) => return test.set_all_absent(KIND.columns, why),
+            Err(why) => return test.set_all_absent(&[column::LIMIT_TPS, column::LIMIT_SHARE_PCT], why),
         };
         if !left_out.is_empty() {
             test.notes.push(Note::LimitLeavesOut { parts: left_out.clone() });
@@ -146,6 +144,15 @@ impl Measured {
         Measured { limit, part: part(limit), before: Ok(None) }
     }
 
+    /// Measures once. CPUs and memory of another machine than the database's say nothing.
+    fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
+        let is_of_cpus = self.limit.is_steady() && !self.limit.is_in_series();
+        match &references.elsewhere {
+            Some(why) if is_of_cpus => Err(why.clone()),
+            _ => self.part.sample(subject, references),
+        }
+    }
+
     /// Measures after the test, or looks the limit up; `None` if the test did none of the work.
     fn after(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<TestLimit>, String> {
         let per_tx = self.part.per_tx(subject);
@@ -156,7 +163,7 @@ impl Measured {
             return known.map(Some);
         }
         let before = std::mem::replace(&mut self.before, Ok(None))?;
-        let mut sample = || self.part.sample(subject, references)?.ok_or_else(|| "it was not measured".to_owned());
+        let mut sample = || self.sample(subject, references)?.ok_or_else(|| "it was not measured".to_owned());
         let after = sample()?;
         let rates = match before {
             Some(before) if before.redo_bytes == after.redo_bytes => [before.per_s, after.per_s],

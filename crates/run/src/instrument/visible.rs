@@ -6,22 +6,20 @@ use std::time::Duration;
 
 use loadline_database::{TargetError, Work};
 use loadline_load::{JobResult, Request, Schedule, Shared};
-use loadline_model::{CheckId, Latencies, Note, column};
+use loadline_model::{CheckId, Column, Latencies, Note, column};
 use loadline_storage::now_ns;
-use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible};
+use loadline_workload::{Arg, Commit, Effect, Generator, Program, Statement, Step, Visible, Workload};
 
-use super::{Beside, Instrument, Kind, RunContext};
+use super::{Beside, Instrument, RunContext};
 use crate::evidence::Evidence;
 use crate::test::{Test, Verdict, failed, noted, passed};
 
-pub(super) const KIND: Kind = Kind {
-    make: |workload| {
-        let (visible, seen, made) = (workload.visible.clone()?, Beside::default(), AtomicU64::new(u64::MAX));
-        Some(Box::new(Visibility { visible, note: None, seen, made: Arc::new(made) }))
-    },
-    columns: &[column::VISIBLE_DELAY_NS_P50, column::VISIBLE_DELAY_NS_P99],
-    absent: "measured only for batches that start at a rate (DBL-STREAM)",
-};
+const COLUMNS: [&Column; 2] = [column::VISIBLE_DELAY_NS_P50, column::VISIBLE_DELAY_NS_P99];
+
+pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
+    let (visible, seen, made) = (workload.visible.clone()?, Beside::default(), AtomicU64::new(u64::MAX));
+    Some(Box::new(Visibility { visible, note: None, seen, made: Arc::new(made) }))
+}
 
 /// Pause after a poll that found nothing.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -125,15 +123,15 @@ fn delays(schedule: &Schedule, intended_ns: &[u64], seen_ns: &[u64]) -> Latencie
 fn figures(out: &mut Test, schedule: &Schedule, jobs: &[JobResult], seen: Result<&ReaderResult, &String>) {
     if jobs.iter().any(|j| j.errors_total > 0) {
         // The reader waits for the failed batch, whose rows do not exist.
-        return out.set_all_absent(KIND.columns, "a batch failed, and later batches were not polled");
+        return out.set_all_absent(&COLUMNS, "a batch failed, and later batches were not polled");
     }
     let intended_ns = jobs.first().map_or(&[][..], |j| j.intended_ns.as_slice());
     let at_ns = seen.map_or(&[][..], |seen| seen.at_ns.as_slice());
     let delays = delays(schedule, intended_ns, at_ns);
     if let Some(why) = seen.map_or_else(Some, |seen| seen.failed.as_ref()) {
-        out.set_all_absent(KIND.columns, &format!("the session that polls for rows failed: {why}"));
+        out.set_all_absent(&COLUMNS, &format!("the session that polls for rows failed: {why}"));
     } else {
-        for (id, quantile) in KIND.columns.iter().zip([0.5, 0.99]) {
+        for (id, quantile) in COLUMNS.into_iter().zip([0.5, 0.99]) {
             let delay = delays.quantile_ns(quantile).map(|ns| ns as f64);
             out.set_or_absent(id, delay, "no batch of the window was seen");
         }

@@ -3,17 +3,16 @@
 use loadline_database::{ParallelWorkers, TargetError, WaitEvents, WorkerLimit};
 use loadline_load::Request;
 use loadline_model::snapshot::{WaitProfile, counter};
-use loadline_model::{CheckId, Note, Snapshot, TestRecord, column};
+use loadline_model::{CheckId, Note, Outcome, Snapshot, TestRecord, column};
+use loadline_workload::Workload;
 
-use super::{Instrument, Kind, RunContext, boxed};
+use super::{Instrument, RunContext, boxed};
 use crate::evidence::Evidence;
-use crate::test::{Test, Verdict, failed, not_made, noted, passed};
+use crate::test::{Test, Verdict, failed, not_made, noted, passed, require};
 
-pub(super) const KIND: Kind = Kind {
-    make: |workload| boxed(workload.workers.as_ref().map(|_| Workers { before_test: Ok(None), most: None })),
-    columns: &[column::SPEED_UP],
-    absent: "its queries are not run in parallel",
-};
+pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
+    boxed(workload.workers.as_ref().map(|_| Workers { before_test: Ok(None), most: None }))
+}
 
 /// Minimum number of samples to estimate the number of working processes.
 const MIN_SAMPLES: u32 = 5;
@@ -65,11 +64,8 @@ impl Instrument for Workers {
         let base = base.and_then(|r| r.figure(column::COMMIT_THROUGHPUT_TPS)).filter(|base| *base > 0.0);
         let itself = (asked.processes == 1).then_some(1.0);
         let speed_up = itself.or_else(|| Some(out.figure(column::COMMIT_THROUGHPUT_TPS)? / base?));
-        out.set_or_absent(
-            column::SPEED_UP,
-            speed_up,
-            "there is no usable test with one worker in this run to compare with",
-        );
+        let why = "there is no usable test with one worker in this run to compare with";
+        out.set_or_absent(column::SPEED_UP, speed_up, why);
         if let Some(limit) = &self.most {
             out.notes.push(Note::MostWorkers { workers: limit.workers, because: limit.because.clone() });
         }
@@ -85,11 +81,8 @@ struct Asked {
     queries: f64,
 }
 
-/// Whether as many processes worked in the window as were asked for, in words too; `None` if unknown.
-type InWindow = (Option<bool>, String);
-
-/// Checks that as many processes worked on a query as were asked for, on so many CPUs, if known.
-fn check(asked: u32, before_test: &BeforeTest, in_window: impl FnOnce() -> InWindow, cpus: Option<u32>) -> Verdict {
+/// Checks that as many processes worked on a query as were asked for, before the test and `in_window`, on so many CPUs, if known.
+fn check(asked: u32, before_test: &BeforeTest, in_window: impl FnOnce() -> Verdict, cpus: Option<u32>) -> Verdict {
     if asked == 1 {
         return passed("one process ran each query: its session");
     }
@@ -108,11 +101,11 @@ fn check(asked: u32, before_test: &BeforeTest, in_window: impl FnOnce() -> InWin
     if *launched < asked {
         return failed(format!("{launch}: the figures are not those of {asked}"));
     }
-    let (enough, of_window) = in_window();
-    let detail = format!("{launch}; {of_window}");
-    match (enough, cpus) {
-        (Some(false), _) => failed(format!("{detail}: the figures are not those of {asked}")),
-        (None, _) => not_made(detail),
+    let Verdict { outcome, detail } = in_window();
+    let detail = format!("{launch}; {detail}");
+    match (outcome, cpus) {
+        (Outcome::Failed, _) => failed(format!("{detail}: the figures are not those of {asked}")),
+        (Outcome::NotMade, _) => not_made(detail),
         (_, Some(cpus)) if cpus < asked => noted(format!("{detail}, on {cpus} CPUs")),
         _ => passed(detail),
     }
@@ -120,7 +113,7 @@ fn check(asked: u32, before_test: &BeforeTest, in_window: impl FnOnce() -> InWin
 
 impl Asked {
     /// By the database's count of workers, or of queries, which may include those of other sessions; `None` if it counts neither.
-    fn counted(self, open: &Snapshot, close: &Snapshot) -> Option<InWindow> {
+    fn counted(self, open: &Snapshot, close: &Snapshot) -> Option<Verdict> {
         let (grown, queries) = (|name| open.delta(close, name), self.queries);
         // One query of each job may be counted on the wrong side of window start, and one of window end.
         let certain = (queries - 2.0 * f64::from(self.jobs)).max(0.0);
@@ -130,26 +123,25 @@ impl Asked {
             let text = format!(
                 "by the database's count, {launched} of {planned} planned workers were launched for {queries} queries in the window"
             );
-            return Some((Some(launched >= planned * share && planned >= wanted * share), text));
+            return Some(require(launched >= planned * share && planned >= wanted * share, text));
         }
         let (whole, less) = (grown(counter::PARALLEL_WHOLE)?, grown(counter::PARALLEL_LESS).unwrap_or(0.0));
         let text = format!(
             "by the database's count, {whole} queries in the window got all processes they asked for and {less} got fewer; this test \
              ran {queries} queries"
         );
-        Some((Some(less <= whole * MAX_MISSING_SHARE && whole >= certain * share), text))
+        Some(require(less <= whole * MAX_MISSING_SHARE && whole >= certain * share, text))
     }
 
     /// By samples of wait events. Workers count as sessions of their job.
-    fn sampled(self, waits: &WaitProfile, events: &WaitEvents) -> InWindow {
+    fn sampled(self, waits: &WaitProfile, events: &WaitEvents) -> Verdict {
         let samples = waits.samples;
         let working = |event: &str| !events.resting.has(event) || events.sending.has(event);
         let at_work = if samples >= MIN_SAMPLES { waits.mean_sessions(working) } else { None };
         let Some(at_work) = at_work else {
-            let why = format!(
+            return not_made(format!(
                 "the number of working processes is unknown with {samples} samples of the window: at least {MIN_SAMPLES} are needed"
-            );
-            return (None, why);
+            ));
         };
         let at_work = at_work / f64::from(self.jobs.max(1));
         // All workers start and end at the same time, so the standard deviation of their share in n samples is at most 1
@@ -163,14 +155,12 @@ impl Asked {
             "on average {at_work:.1} processes were seen working in the window; with {samples} samples at least {least:.1} are required{}",
             if enough { "" } else { advice }
         );
-        (Some(enough), text)
+        require(enough, text)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use loadline_model::Outcome;
-
     use super::*;
 
     fn before(planned: u32, launched: u32) -> BeforeTest {
@@ -231,16 +221,20 @@ mod tests {
             let at = |more: f64| {
                 crate::testing::snapshot(0, &[(names[0], 3.0 + grown[0] * more), (names[1], grown[1] * more)])
             };
-            asked.counted(&at(0.0), &at(1.0)).unwrap().0
+            asked.counted(&at(0.0), &at(1.0)).unwrap().outcome
         };
         let workers =
             |planned, launched| counted([counter::WORKERS_PLANNED, counter::WORKERS_CAME], [planned, launched]);
-        assert_eq!([workers(300.0, 300.0), workers(300.0, 298.0)], [Some(true); 2]);
-        assert_eq!(workers(294.0, 294.0), Some(true), "a query at window start and end");
-        assert_eq!([workers(300.0, 290.0), workers(200.0, 200.0)], [Some(false); 2], "not launched, or not planned");
+        assert_eq!([workers(300.0, 300.0), workers(300.0, 298.0)], [Outcome::Passed; 2]);
+        assert_eq!(workers(294.0, 294.0), Outcome::Passed, "a query at window start and end");
+        assert_eq!(
+            [workers(300.0, 290.0), workers(200.0, 200.0)],
+            [Outcome::Failed; 2],
+            "not launched, or not planned"
+        );
         let queries = |whole, less| counted([counter::PARALLEL_WHOLE, counter::PARALLEL_LESS], [whole, less]);
-        assert_eq!([queries(100.0, 0.0), queries(120.0, 1.0)], [Some(true); 2]);
-        assert_eq!([queries(90.0, 10.0), queries(50.0, 0.0)], [Some(false); 2]);
+        assert_eq!([queries(100.0, 0.0), queries(120.0, 1.0)], [Outcome::Passed; 2]);
+        assert_eq!([queries(90.0, 10.0), queries(50.0, 0.0)], [Outcome::Failed; 2]);
         let none = crate::testing::snapshot(0, &[]);
         assert!(asked.counted(&none, &none).is_none());
     }

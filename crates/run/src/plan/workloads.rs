@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loadline_database::{TargetKind, redact, table_names};
+use loadline_database::{TargetKind, Work, redact, table_names};
 use loadline_model::capability::Driver;
 use loadline_model::group::grouped;
 use loadline_model::plan::{Plan, PlannedWorkload, SkippedWorkload, WorkloadFile};
@@ -191,6 +191,17 @@ pub fn planned(
     }
     let params = found.params(&given)?.with_size(size_bytes);
     Ok((found, params))
+}
+
+/// The work of an entry of `plan`, if that is still valid.
+pub(crate) fn work_of(
+    known: &Workloads,
+    plan: &Plan,
+    workload: &PlannedWorkload,
+    calibrated: &BTreeMap<String, i64>,
+) -> Result<Work, PlanError> {
+    let (found, params) = planned(known, workload, calibrated, plan.size_bytes)?;
+    Ok(Work::new(found, params.with_keys(plan.load.keys), plan.seed, plan.payload))
 }
 
 /// The workloads that `plan` may name; an error if this version does not read a file of an older plan.

@@ -7,21 +7,17 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loadline_database::{OpenRequest, Target, TargetError, Work, kind_of, open};
-use loadline_load::{Request, Warmup};
+use loadline_load::Request;
 use loadline_model::manifest::TargetInfo;
 use loadline_model::{Driver, LogWriterPoint, TestLimit, column};
 use loadline_workload::{CATALOGUE, Commit, LOG_APPENDS, ParamError, RedoSize};
 
 use super::place::{check_free_space, not_here};
-use super::{LogSource, Part, References, Sample, Subject, throughput_in, with_work};
+use super::{Lengths, LogSource, Part, References, Sample, Subject, with_work};
 use crate::calibrate::{fit, measure, with};
 use crate::test::MIB;
 
-const WARMUP_S: f64 = 0.2;
-/// Windows to try, s: the first is enough for thousands of commits, the second for large ones on a device that stalls.
-const WINDOWS_S: [f64; 2] = [0.5, 3.0];
-/// Approximate length of one measurement with its sessions, s.
-pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
+pub(super) const LENGTHS: Lengths = Lengths { warmup_s: 0.2, windows_s: [0.5, 3.0] };
 /// Minimum free space, bytes: at most five log files, and the same again as a reserve.
 pub(crate) const MIN_FREE_BYTES: u64 = 640 << 20;
 /// Maximum relative difference between the redo of the reference and of the test.
@@ -51,9 +47,6 @@ pub(crate) struct LogWriter {
     of: String,
     interrupted: Arc<AtomicBool>,
 }
-
-/// Time per measurement outside warm-up and window, s: sessions, counters.
-const OVERHEAD_S: f64 = 0.1;
 
 impl LogWriter {
     pub(crate) fn open(dir: &Path, interrupted: &Arc<AtomicBool>) -> Result<LogWriter, String> {
@@ -93,13 +86,8 @@ impl LogWriter {
         }
     }
 
-    fn request(&self, work: &Arc<Work>, jobs: u32, warmup_s: f64) -> Request {
-        Request {
-            warmup: Warmup::Seconds(warmup_s),
-            duration_s: 0.0,
-            interrupted: Arc::clone(&self.interrupted),
-            ..Request::new(&self.target, work, jobs)
-        }
+    fn request(&self, work: &Arc<Work>, jobs: u32) -> Request {
+        Request { interrupted: Arc::clone(&self.interrupted), ..Request::new(&self.target, work, jobs) }
     }
 }
 
@@ -184,7 +172,7 @@ impl Part for Commits {
             self.work = Some((Arc::new(work), redo));
         }
         let Some((work, redo)) = &self.work else { return Ok(None) };
-        let per_s = throughput_in(WINDOWS_S, &writer.request(work, subject.request.jobs, WARMUP_S))?;
+        let per_s = LENGTHS.rate(&writer.request(work, subject.request.jobs))?;
         Ok(Some(Sample { per_s, of: writer.of.clone(), redo_bytes: Some(*redo) }))
     }
 
@@ -214,7 +202,7 @@ impl SmallestCommits {
         let like = subject.request;
         let work = self.work(like).map_err(|e| e.to_string())?;
         like.target.load(&work, like.jobs).map_err(|e| e.to_string())?;
-        throughput_in(WINDOWS_S, &with_work(like, work, WARMUP_S))
+        LENGTHS.rate(&with_work(like, work))
     }
 
     fn work(&self, like: &Request) -> Result<Arc<Work>, TargetError> {
@@ -251,9 +239,10 @@ pub fn grid(
 ) -> Result<Vec<LogWriterPoint>, String> {
     let reference = LogWriter::open(dir, interrupted)?;
     let swept: Vec<_> = CATALOGUE.iter().filter(|w| w.scan.is_none()).filter_map(|w| Some((w, w.redo?))).collect();
-    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - OVERHEAD_S;
-    let warmup_s = (each_s / 3.0).clamp(0.03, WARMUP_S);
+    let each_s = seconds / (swept.len() * GRID_JOBS.len()) as f64 - Lengths::AROUND_S;
+    let warmup_s = (each_s / 3.0).clamp(0.03, LENGTHS.warmup_s);
     let window_s = (each_s - warmup_s).max(0.1);
+    let lengths = Lengths { warmup_s, windows_s: [window_s, LENGTHS.windows_s[1].max(window_s)] };
     let mut points = Vec::new();
     for (workload, redo) in swept {
         let params = workload.params(&BTreeMap::new()).map_err(|e| e.to_string())?;
@@ -261,9 +250,8 @@ pub fn grid(
         let work = Arc::new(reference.equivalent_work(&like, redo.nominal)?);
         for jobs in GRID_JOBS {
             tick(&workload.code, jobs);
-            let windows_s = [window_s, WINDOWS_S[1].max(window_s)];
-            let tps = throughput_in(windows_s, &reference.request(&work, jobs, warmup_s))
-                .map_err(|e| format!("{} with {jobs} jobs: {e}", workload.code))?;
+            let rate = lengths.rate(&reference.request(&work, jobs));
+            let tps = rate.map_err(|e| format!("{} with {jobs} jobs: {e}", workload.code))?;
             points.push(LogWriterPoint {
                 of: reference.of.clone(),
                 workload: workload.code.clone(),

@@ -8,13 +8,10 @@ use loadline_model::Driver;
 use loadline_workload::{Arm, Effect, Program, Statement, Step, Workload};
 
 use super::threads::awake;
-use super::{Part, References, Sample, Subject, throughput_in, with_work};
+use super::{Lengths, Part, References, Sample, Subject, with_work};
 
-const WARMUP_S: f64 = 0.1;
-/// Windows to try, s: on a busy machine a call of the in-database driver may return after a short one.
-const WINDOWS_S: [f64; 2] = [0.3, 1.5];
-/// Approximate length of one measurement with its sessions, s.
-pub(super) const SAMPLE_S: f64 = WARMUP_S + WINDOWS_S[0] + 0.1;
+/// On a busy machine a call of the in-database driver may return after a short window.
+pub(super) const LENGTHS: Lengths = Lengths { warmup_s: 0.1, windows_s: [0.3, 1.5] };
 
 #[derive(Default)]
 pub(super) struct Statements {
@@ -30,11 +27,11 @@ impl Part for Statements {
                 let driver = like.target.abilities().driver().map_err(|e| e.to_string())?;
                 driver.install(&work).map_err(|e| e.to_string())?;
             }
-            self.request = Some(with_work(like, work, WARMUP_S));
+            self.request = Some(with_work(like, work));
         }
         let Some(request) = &self.request else { return Ok(None) };
         let of = format!("the same transactions with empty statements ({} driver)", request.driver.name());
-        Ok(Some(Sample::new(awake(|| throughput_in(WINDOWS_S, request))?, of)))
+        Ok(Some(Sample::new(awake(|| LENGTHS.rate(request))?, of)))
     }
 }
 

@@ -18,7 +18,7 @@ use loadline_store::{RunFolder, rfc3339, run_name};
 use loadline_workload::Workloads;
 
 use super::refused::Refusals;
-use super::side::{Change, Side};
+use super::side::Side;
 use super::tries::Tries;
 use super::variants::{self, VariantsState};
 use super::{Context, Study, StudyError, spread};
@@ -212,16 +212,14 @@ fn gone_on(
     // What may be given anew.
     manifest.plan.features = plan.features;
     manifest.plan.force = plan.force;
-    let note = |side: &Side| side.change.as_ref().map(|change| change.text().clone());
+    let note = |side: &Side| side.change.as_ref().map(|change| change.text.clone());
     manifest.target.notes.extend(note(side));
     for (n, found) in manifest.variants.iter_mut().enumerate() {
         found.target.notes.extend(note(parked.get(&n).unwrap_or(side)));
     }
-    for side in std::iter::once(side).chain(parked.values()) {
-        if let Some(Change::Settings(text)) = &side.change {
-            listener.on(Event::Warning(text.clone()));
-        }
-    }
+    let changes = std::iter::once(side).chain(parked.values()).filter_map(|side| side.change.as_ref());
+    // Another version is refused, or forced, which marks its tests.
+    changes.filter(|change| !change.is_other).for_each(|change| listener.on(Event::Warning(change.text.clone())));
     manifest
 }
 

@@ -7,12 +7,11 @@ use loadline_model::Plan;
 use loadline_model::format::bytes;
 use loadline_model::machine::Storage;
 use loadline_model::manifest::TargetInfo;
-use loadline_model::plan::PlannedWorkload;
 use loadline_storage::StorageFacts;
-use loadline_workload::{Scope, Table, Workloads};
+use loadline_workload::{Scope, Table};
 
 use super::StudyError;
-use crate::plan::{planned, workloads_of};
+use crate::plan::{work_of, workloads_of};
 
 /// Bytes per row that databases add: row header, line pointer, share of the page header.
 const ROW_OVERHEAD: u64 = 40;
@@ -36,7 +35,8 @@ pub(super) fn check(
     begins: bool,
 ) -> Result<SpaceCheck, StudyError> {
     let known = workloads_of(plan)?;
-    let works = plan.workloads.iter().map(|w| work(&known, plan, w)).collect::<Result<Vec<_>, _>>()?;
+    let work = |w| work_of(&known, plan, w, &Default::default());
+    let works = plan.workloads.iter().map(work).collect::<Result<Vec<_>, _>>()?;
     let shared = data_set(&works);
     let role = if shared.is_empty() { None } else { target.abilities().tables };
     let existing = role.map_or(Ok(Vec::new()), |role| role.data_set())?;
@@ -63,11 +63,6 @@ pub(super) fn check(
     };
     let need = [data, own].into_iter().sum();
     Ok(SpaceCheck { notes: check_space(target, info, &what, need, plan.force)?, drop_data_set })
-}
-
-fn work(known: &Workloads, plan: &Plan, workload: &PlannedWorkload) -> Result<Work, StudyError> {
-    let (found, params) = planned(known, workload, &Default::default(), plan.size_bytes)?;
-    Ok(Work::new(found, params, plan.seed, plan.payload))
 }
 
 /// Tables of the data set that the plan's workloads read, without duplicates.

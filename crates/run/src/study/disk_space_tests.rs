@@ -29,9 +29,14 @@ fn database() -> (tempfile::TempDir, Box<dyn Target>) {
     (dir, target)
 }
 
+/// The only workload of `plan`.
+fn work(plan: &Plan) -> Work {
+    work_of(&Default::default(), plan, &plan.workloads[0], &Default::default()).unwrap()
+}
+
 /// The only workload of `plan`, with its data.
 fn loaded(target: &dyn Target, plan: &Plan) -> Work {
-    let work = work(&Workloads::default(), plan, &plan.workloads[0]).unwrap();
+    let work = work(plan);
     target.create(&work).unwrap();
     target.load(&work, 1).unwrap();
     work
@@ -79,7 +84,7 @@ fn the_log_is_compared_with_its_own_filesystem() {
 fn only_missing_data_need_free_space() {
     let (_dir, target) = database();
     let plan = plan(&["SRV-QUERY1"], "size = '1MiB'");
-    let works = [work(&Workloads::default(), &plan, &plan.workloads[0]).unwrap()];
+    let works = [work(&plan)];
     let tables = data_set(&works);
     assert_eq!(tables.iter().map(|(_, t)| t.name.as_str()).collect::<Vec<_>>(), ["lookup"]);
     let all = missing(target.as_ref(), &tables, &[], false);

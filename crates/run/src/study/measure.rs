@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Instant;
 
 use loadline_collect::CpuSource;
-use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, is_temporary, kind_of};
+use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, kind_of};
 use loadline_load::{JobResult, Measured, Request, TestError, Warmup, run_test};
 use loadline_model::column::COLUMNS;
 use loadline_model::live::{LiveSecond, LiveTest};
@@ -366,21 +366,18 @@ impl PlannedTest<'_> {
     }
 
     fn remarks(&self, context: &Context<'_>, prepared: &Prepared) -> Vec<Note> {
-        let (plan, info) = (&context.manifest.plan, &prepared.info);
-        // loadline itself changes settings of a private server from test to test; nobody else does. Levels of a user's server
-        // are changed as well.
-        let start = (!is_temporary(&plan.target) && plan.arms().is_none()).then_some(&context.manifest.target);
-        let of_arm = context.variants.changed(plan, &context.side.info);
+        let (plan, start) = (&context.manifest.plan, context.found_target());
+        let mut now = if plan.arms().is_some() { &context.side.info } else { &prepared.info }.clone();
+        // loadline itself changes levels of a user's server.
         let levels = if plan.levels().is_some() { kind_of(&plan.target).ok() } else { None };
-        let mut now = info.clone();
         for name in levels.map_or(&[][..], |kind| kind.level_settings()) {
             let at_start = start.and_then(|start| start.settings.get_key_value(*name));
             now.settings.extend(at_start.map(|(name, value)| (name.clone(), value.clone())));
         }
-        let since_start = start.and_then(|start| settings::changed_since(start, &now));
+        let changed = start.and_then(|start| settings::changed_since(start, &now));
         let unsettled = prepared.unsettled.clone().map(|why| Note::Unsettled { why });
         let lost = context.side.without.clone().map(|lost| Note::NodesLost { lost });
-        [unsettled, lost, of_arm, since_start].into_iter().flatten().collect()
+        [unsettled, lost, changed].into_iter().flatten().collect()
     }
 
     /// States of the test on purpose. Both arms are excused: if windows of one arm alone counted as failed, that would be a choice
@@ -391,7 +388,7 @@ impl PlannedTest<'_> {
         // Commits that do not wait for their disk are what such a level is, and do not make its windows refused.
         let of_level = level_in_force(plan, self.in_pair.as_ref()).filter(|level| !level.durable);
         Excuses {
-            forced: forced_on_target(context).is_some(),
+            forced: context.side.forced.is_some(),
             commits: if has_forced { Some(Excuse::ArmHas(forced)) } else { of_level.map(|of| Excuse::Level(of.name)) },
             redo: may_change_redo(plan, self.workload).then_some(Excuse::CalibratedInArmA),
         }
@@ -399,7 +396,7 @@ impl PlannedTest<'_> {
 
     /// Refusals that were forced, or that an arm has on purpose.
     fn forced(&self, context: &Context<'_>) -> Vec<String> {
-        forced_on_target(context).into_iter().chain(&self.workload.forced).cloned().collect()
+        context.side.forced.iter().chain(&self.workload.forced).cloned().collect()
     }
 
     fn identity(&self, context: &Context<'_>) -> TestRecord {
@@ -427,11 +424,6 @@ impl PlannedTest<'_> {
         let LiveTest { test, jobs, .. } = self.position;
         StudyError::Test { test, workload: self.workload.code.clone(), jobs, source }
     }
-}
-
-/// Refusals of the target, or the arm in force, that were forced.
-fn forced_on_target<'a>(context: &'a Context<'_>) -> Option<&'a String> {
-    if context.manifest.plan.arms().is_some() { context.variants.forced() } else { context.side.forced.as_ref() }
 }
 
 /// The target over the nodes that are left; if nothing can be measured there, that over all nodes.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use loadline_database::{LoadProgress, OpenRequest, Target, TargetError, Work, open};
-use loadline_load::{Request, Warmup};
+use loadline_load::Request;
 use loadline_model::Driver;
 use loadline_model::manifest::{Calibration, Overhead, TableLoad};
 use loadline_model::plan::PlannedWorkload;
@@ -16,22 +16,20 @@ use super::{Context, StudyError, spread};
 use crate::calibrate::{MeasureError, calibrate, measure, with};
 use crate::figures::volume::is_one_read;
 use crate::live::Event;
-use crate::plan::planned;
-use crate::reference::throughput_in;
+use crate::plan::work_of;
+use crate::reference::Lengths;
 
 /// Interval between progress reports of a load.
 const POLL: Duration = Duration::from_millis(100);
-/// Windows in which loadline's own loop is measured, s: accurate to a few per cent, and for long transactions.
-const LOOP_WINDOWS_S: [f64; 2] = [0.2, 2.0];
-const LOOP_WARMUP_S: f64 = 0.05;
+/// With these loadline's own loop is known to a few per cent.
+const LOOP: Lengths = Lengths { warmup_s: 0.05, windows_s: [0.2, 2.0] };
 
 /// Wall time of the client's loop per transaction of `work`, ns, with one job on the null engine. Includes clock readings and histograms.
 fn client_ns_per_tx(work: Work, interrupted: &Arc<AtomicBool>) -> Result<f64, String> {
     let null = open(&OpenRequest::new("null:", std::env::temp_dir())).map_err(|e| e.to_string())?;
     let null: Arc<dyn Target> = Arc::from(null);
-    let warmup = Warmup::Seconds(LOOP_WARMUP_S);
-    let request = Request { warmup, interrupted: Arc::clone(interrupted), ..Request::new(&null, &Arc::new(work), 1) };
-    Ok(1e9 / throughput_in(LOOP_WINDOWS_S, &request)?)
+    let request = Request { interrupted: Arc::clone(interrupted), ..Request::new(&null, &Arc::new(work), 1) };
+    Ok(1e9 / LOOP.rate(&request)?)
 }
 
 impl Context<'_> {
@@ -42,12 +40,11 @@ impl Context<'_> {
         calibrated: &BTreeMap<String, i64>,
     ) -> Result<Work, StudyError> {
         let plan = &self.manifest.plan;
-        let (found, params) = planned(&self.known, workload, calibrated, plan.size_bytes)?;
-        let params = params.with_keys(plan.load.keys);
-        let most = spread::most(&self.known, workload, self.side.target.facts());
+        let work = work_of(&self.known, plan, workload, calibrated)?;
+        let most = spread::most(&work, self.side.target.facts());
         // In a sweep over nodes each test then has its own number.
         let nodes = Some(plan.node_counts().last().map_or(most, |n| most.min(*n)));
-        Ok(Work { nodes, ..Work::new(found, params, plan.seed, plan.payload) })
+        Ok(Work { nodes, ..work })
     }
 
     /// Sets the block cache of a private server to the size that the workload needs. Returns it, bytes.

@@ -47,7 +47,7 @@ impl Context<'_> {
                     self.point_again(workload, repetition).or_else(|| self.next_point(workload, repetition))
                 {
                     self.unless_stopped()?;
-                    if self.has_nodes() && self.left_lost_nodes()? {
+                    if self.left_lost_nodes()? {
                         continue;
                     }
                     let Some(work) = self.prepared(workload, 0, Refused::Whole)? else { break };
@@ -80,10 +80,6 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn has_nodes(&self) -> bool {
-        self.side.target.abilities().nodes.is_some()
-    }
-
     /// Measures a point of a sweep. If the server refuses it, it and those beyond it are left out.
     fn measure_point(
         &mut self,
@@ -103,8 +99,8 @@ impl Context<'_> {
         let test = PlannedTest { workload, work, position, swept, in_pair: None };
         if let Err(e) = test.measure(self) {
             // A test whose jobs could not even connect has no record: it is made over the nodes that are left.
-            let of_test = matches!(e, StudyError::Test { .. }) && self.has_nodes() && !self.stopped();
-            if !of_test || !self.left_lost_nodes()? {
+            let is_of_test = matches!(e, StudyError::Test { .. }) && !self.stopped();
+            if !is_of_test || !self.left_lost_nodes()? {
                 return self.leave_out_refused(workload, beyond, e);
             }
         }

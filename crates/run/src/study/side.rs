@@ -41,7 +41,7 @@ pub(super) struct Side {
     pub(super) server_memory: Option<ServerMemory>,
     /// Highest job count of an automatic sweep.
     pub(super) max_jobs: u32,
-    /// Refusals of the doctor, if the run was forced.
+    /// Refusals by the doctor of the target as it is in force, if they were forced.
     pub(super) forced: Option<String>,
     /// Tool that measures the limits of its tests, or why there is none.
     pub(super) references: Result<References, String>,
@@ -313,21 +313,21 @@ impl KnownLimits {
         // A container has another host name than its machine.
         let warning = info.host.as_deref().filter(|of| !info.local && of != host).map(other);
         let label = match (&info.host, info.local) {
-            (_, true) => format!(" on {host}"),
-            (Some(of), _) if of == host => format!(" on {host}"),
-            (Some(of), _) => format!(" on '{host}', not on the database's '{of}'"),
-            (None, _) => format!(" on {host} (the database does not tell its machine's name)"),
+            (Some(of), false) if of != host => format!(" on '{host}', not on the database's '{of}'"),
+            (None, false) => format!(" on {host} (the database does not tell its machine's name)"),
+            _ => format!(" on {host}"),
         };
         let points = self.points.iter().map(|p| LogWriterPoint { of: p.of.clone() + &label, ..p.clone() });
         Ok((points.collect(), warning))
     }
 }
 
-/// Change of the server since the earlier tests of a resumed run, in words.
+/// Change of the server since the earlier tests of a resumed run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Change {
-    Version(String),
-    Settings(String),
+pub(super) struct Change {
+    pub(super) text: String,
+    /// Whether it is another product or version, and not the same with other settings.
+    pub(super) is_other: bool,
 }
 
 impl Change {
@@ -337,28 +337,23 @@ impl Change {
         let (was, is) = (product(before), product(now));
         if was != is {
             let text = format!("the earlier tests of this run are of {was}, and the server is now {is}");
-            return Some(Change::Version(text));
+            return Some(Change { text, is_other: true });
         }
         let changed = changes(before, now);
-        let text = || format!("settings of the server have changed since the earlier tests of this run: {changed}");
-        (!private && !changed.is_empty()).then(|| Change::Settings(text()))
-    }
-
-    pub(super) fn text(&self) -> &String {
-        let (Change::Version(text) | Change::Settings(text)) = self;
-        text
+        let text = format!("settings of the server have changed since the earlier tests of this run: {changed}");
+        (!private && !changed.is_empty()).then_some(Change { text, is_other: false })
     }
 
     /// Refuses another version, unless `force`; then returns how its tests are marked.
     fn forced(&self, force: bool) -> Result<Option<String>, TargetError> {
-        match self {
-            Change::Version(text) if !force => Err(TargetError::Refused(format!(
-                "{text}: a run is of one server. Start a new run and compare the two, or --force the rest of this one (its tests \
-                 are then marked)"
-            ))),
-            Change::Version(text) => Ok(Some(text.clone())),
-            Change::Settings(_) => Ok(None),
+        if self.is_other && !force {
+            return Err(TargetError::Refused(format!(
+                "{}: a run is of one server. Start a new run and compare the two, or --force the rest of this one (its tests \
+                 are then marked)",
+                self.text
+            )));
         }
+        Ok(self.is_other.then(|| self.text.clone()))
     }
 }
 
@@ -382,9 +377,9 @@ mod tests {
         let upgraded = Change::between(&old, &info("16.0", "2GB"), false).unwrap();
         let why = upgraded.forced(false).unwrap_err().to_string();
         assert!(why.contains("PostgreSQL 15.1") && why.contains("PostgreSQL 16.0"), "{why}");
-        assert_eq!(upgraded.forced(true).unwrap().as_ref(), Some(upgraded.text()));
+        assert_eq!(upgraded.forced(true).unwrap().as_ref(), Some(&upgraded.text));
         let changed = Change::between(&old, &info("15.1", "2GB"), false).unwrap();
-        assert!(changed.text().contains("shared_buffers") && changed.forced(false) == Ok(None));
+        assert!(changed.text.contains("shared_buffers") && changed.forced(false) == Ok(None));
         assert_eq!(Change::between(&old, &info("15.1", "2GB"), true), None, "a private server");
     }
 

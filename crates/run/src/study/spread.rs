@@ -15,7 +15,7 @@ use crate::figures::nodes::are;
 use crate::instrument::data_files;
 use crate::live::{Event, Listener};
 use crate::plan::sweep::SweepPoints;
-use crate::plan::{PlanError, planned};
+use crate::plan::{PlanError, work_of};
 
 /// Loss that ends a run.
 #[derive(Debug, Error)]
@@ -41,17 +41,15 @@ pub(super) fn lost_in(record: &TestRecord) -> Option<Loss> {
     (!lost.is_empty()).then(|| Loss::Agents { test: record.test, why: AgentFigures::failures(&lost) })
 }
 
-/// Nodes on which a workload can run: all, but those that take writes only if it writes.
-pub(super) fn most(known: &Workloads, workload: &PlannedWorkload, facts: &Facts) -> u32 {
-    let writes = planned(known, workload, &Default::default(), 1 << 20)
-        .is_ok_and(|(found, params)| Work::new(found, params, 0, Default::default()).program.writes());
-    let read_only = if writes { facts.read_only_nodes } else { 0 };
+/// Nodes on which `work` can run: all, but those that take writes only if it writes.
+pub(super) fn most(work: &Work, facts: &Facts) -> u32 {
+    let read_only = if work.program.writes() { facts.read_only_nodes } else { 0 };
     facts.nodes.saturating_sub(read_only).max(1)
 }
 
 /// Numbers of nodes over which `workload` is measured, rising: those of the plan that it can run on, by default all at once.
 pub(super) fn counts(known: &Workloads, plan: &Plan, workload: &PlannedWorkload, facts: &Facts) -> Vec<u32> {
-    let most = most(known, workload, facts);
+    let most = work_of(known, plan, workload, &Default::default()).map_or(facts.nodes, |work| most(&work, facts));
     if plan.node_counts().is_empty() {
         return vec![most];
     }

@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use loadline_collect::os::listeners;
 use loadline_database::{Level, Target, TargetError, Way, is_temporary, kind_of, redact};
+use loadline_model::Finding;
 use loadline_model::manifest::{Calibration, TargetInfo, VariantFound};
 use loadline_model::plan::{Plan, PlannedWorkload};
 use loadline_model::variant::{InPair, Letter, LevelPoint, Links, Paired, Variant};
-use loadline_model::{Finding, Note};
 
 use super::side::{fit_jobs, fit_workloads, forced, until_released};
 use super::{Context, StudyError, switch};
-use crate::checks::settings;
 use crate::instrument::Levels;
 use crate::plan::PlanError;
 use crate::plan::variants::{differing, keep_common, same_kind};
@@ -45,18 +44,6 @@ struct Found {
 type Values = BTreeMap<String, Option<String>>;
 
 impl VariantsState {
-    pub(super) fn forced(&self) -> Option<&String> {
-        self.found.get(self.now)?.forced.as_ref()
-    }
-
-    /// Changes in the target of the variant in force, which is `info` now, since it was found; for a note.
-    pub(super) fn changed(&self, plan: &Plan, info: &TargetInfo) -> Option<Note> {
-        let variant = plan.arms()?.variants.get(self.now)?;
-        // loadline itself changes settings of a private server from test to test; nobody else does.
-        let found = if is_temporary(plan.target_of(variant)) { return None } else { self.found.get(self.now)? };
-        settings::changed_since(&found.of.target, info)
-    }
-
     /// Settings that are not as they were when the variant in force was first so. `shared`: all have one target.
     fn not_in_force(&self, paired: &Paired, shared: bool, values: &Values, info: &TargetInfo) -> Vec<String> {
         let Some((own, variant)) = self.found.get(self.now).zip(paired.variants.get(self.now)) else {
@@ -231,13 +218,12 @@ impl Context<'_> {
         if let Some(links) = &paired.links {
             return Ok(self.bring_level_about(links, window)?);
         }
-        let mut state = std::mem::take(&mut self.variants);
-        let taken = self.bring_about(n, paired, &mut state).and_then(|()| self.see_in_force(paired, &state));
-        // What worked before is no mistake of the user's.
-        let measuring = !state.found.is_empty();
-        self.variants = state;
+        let taken = self.bring_about(n, paired).and_then(|()| self.see_in_force(paired));
         taken.map_err(|e| match e {
-            StudyError::Target(TargetError::Usage(text)) if measuring => TargetError::Refused(text).into(),
+            // What worked before is no mistake of the user's.
+            StudyError::Target(TargetError::Usage(text)) if !self.variants.found.is_empty() => {
+                TargetError::Refused(text).into()
+            }
             e => e,
         })
     }
@@ -253,11 +239,14 @@ impl Context<'_> {
         levels.bring_about(name, Duration::from_nanos((delay_ms * 1e6) as u64))
     }
 
-    fn bring_about(&mut self, n: usize, paired: &Paired, state: &mut VariantsState) -> Result<(), StudyError> {
+    fn bring_about(&mut self, n: usize, paired: &Paired) -> Result<(), StudyError> {
         let variant = &paired.variants[n];
         self.step(format!("arm {}", variant.label));
-        self.turn_to(state.now, n);
-        let changed = std::mem::replace(&mut state.now, n) != n;
+        let changed = self.variants.now != n;
+        self.turn_to(n);
+        if let Some(found) = self.variants.found.get(n) {
+            self.side.forced.clone_from(&found.forced);
+        }
         if let Some(command) = &variant.switch {
             self.side.lock = None;
             switch::run(Letter::nth(n), command, &self.interrupted)?;
@@ -266,8 +255,8 @@ impl Context<'_> {
         let switches = differ && self.shares_target();
         let settings = if switches { self.side.target.abilities().settings } else { None };
         if let Some(settings) = settings {
-            let (target, restarted) = settings.switch(&self.requests[n], state.restart)?;
-            state.restart |= restarted && changed;
+            let (target, restarted) = settings.switch(&self.requests[n], self.variants.restart)?;
+            self.variants.restart |= restarted && changed;
             if restarted {
                 self.side.lock = None;
             }
@@ -298,20 +287,21 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Makes the open target of the variant `to` the present one, and parks that of `now`, if each has its own.
-    fn turn_to(&mut self, now: usize, to: usize) {
+    /// Makes the open target of the variant `to` the present one, and parks the present one, if each has its own.
+    fn turn_to(&mut self, to: usize) {
+        let now = std::mem::replace(&mut self.variants.now, to);
         if let Some(side) = self.parked.remove(&to) {
             self.parked.insert(now, std::mem::replace(&mut self.side, side));
         }
     }
 
     /// Reads back what the variant in force is; an error names settings that did not take effect.
-    fn see_in_force(&mut self, paired: &Paired, state: &VariantsState) -> Result<(), StudyError> {
+    fn see_in_force(&mut self, paired: &Paired) -> Result<(), StudyError> {
         let values = self.given_values(paired)?;
         self.side.read_back(&values)?;
-        let wrong = state.not_in_force(paired, self.shares_target(), &values, &self.side.info);
+        let wrong = self.variants.not_in_force(paired, self.shares_target(), &values, &self.side.info);
         if !wrong.is_empty() {
-            let label = &paired.variants[state.now].label;
+            let label = &paired.variants[self.variants.now].label;
             return Err(
                 TargetError::Refused(format!("arm '{label}' was not brought about: {}", wrong.join("; "))).into()
             );
@@ -321,8 +311,7 @@ impl Context<'_> {
 
     /// Makes the first variant's target the present one, and leaves that variant in force if commands of the user's bring them about.
     pub(super) fn put_back(&mut self) {
-        let now = std::mem::take(&mut self.variants.now);
-        self.turn_to(now, 0);
+        self.turn_to(0);
         let first = self.manifest.plan.arms().and_then(|paired| paired.variants.first());
         let Some(command) = first.and_then(|variant| variant.switch.as_ref()) else { return };
         self.side.lock = None;
@@ -330,6 +319,14 @@ impl Context<'_> {
         if let Err(e) = switch::run(Letter::A, command, &AtomicBool::new(false)) {
             self.warn(format!("arm A is not in force again: {e}"));
         }
+    }
+
+    /// The target, or the arm in force, as it was found. `None` if it is private: loadline itself changes its settings from test to
+    /// test, and nobody else does.
+    pub(super) fn found_target(&self) -> Option<&TargetInfo> {
+        let now = self.variants.now;
+        let of_arm = self.variants.found.get(now).map(|found| &found.of.target);
+        if is_temporary(&self.requests.get(now)?.url) { None } else { Some(of_arm.unwrap_or(&self.manifest.target)) }
     }
 
     /// Key of a workload's calibration: variants on databases of different kinds have one each.
