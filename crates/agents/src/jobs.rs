@@ -12,7 +12,7 @@ use loadline_collect::os::{CpuTimes, Interfaces};
 use loadline_collect::{CpuSource, System};
 use loadline_database::{OpenRequest, Target, Work};
 use loadline_load::{
-    Counts, Crew, Ended, OwnCommits, Place, Request, RunningJobs, STEP_NS, Schedule, Shared, Timing, Warmup,
+    Counts, Crew, Ended, OwnCommits, Parts, Place, Request, RunningJobs, STEP_NS, Schedule, Shared, Timing, Warmup,
     next_count_ns,
 };
 use loadline_model::Driver;
@@ -103,7 +103,7 @@ fn request(order: &JobsOrder, target: Arc<dyn Target>, interrupted: &Arc<AtomicB
         disk: None,
         data_disk: None,
         proxy: None,
-        parts: 0,
+        parts: Parts::One,
         place: Place::Part { first_job: order.jobs.start, all_jobs: order.all_jobs },
         perf_events: false,
         interrupted: Arc::clone(interrupted),

@@ -17,9 +17,6 @@ use crate::stats::student_t_975;
 
 const BISECTIONS: usize = 6;
 const ROW: usize = 5;
-/// Looks up to the end of the first row, and with the one that may be repeated.
-const FIRST_ROW_END: usize = BISECTIONS + ROW;
-const REPEATED: usize = FIRST_ROW_END + 1;
 pub const LOOKS: usize = BISECTIONS + 2 * ROW;
 /// Windows of a search: before the looks, one job and all jobs in a closed loop.
 pub const WINDOWS: usize = 2 + LOOKS;
@@ -38,23 +35,11 @@ struct Look {
     margin: f64,
 }
 
-/// Two looks around the answer so far.
+/// Rates evenly around a middle, to a share of it on either side.
 #[derive(Debug, Clone, Copy)]
-struct Bracket {
-    /// The highest rate that met the objective; 0, without load, if none did.
-    met: Look,
-    /// The lowest rate above it that missed. No look above it met.
-    missed: Option<Look>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SecondRow {
-    /// Spreads its looks evenly for the line.
-    Spread,
-    /// Bisects at a drop of the margin, after it repeats the look that missed.
-    Drop,
-    /// Bisects above the highest rate that met.
-    Climb,
+struct Row {
+    middle: f64,
+    reach: f64,
 }
 
 /// The answer of a search, transactions per second.
@@ -67,17 +52,6 @@ pub struct FoundRate {
     pub high: f64,
 }
 
-#[derive(Debug, Clone)]
-pub struct RateSearch {
-    idle: f64,
-    highest: f64,
-    looks: Vec<Look>,
-    /// Middle of the row under way, and the distance of its ends as a share of it.
-    middle: f64,
-    reach: f64,
-    second_row: SecondRow,
-}
-
 struct Line {
     mean_rate: f64,
     /// Of the margin, per transaction per second.
@@ -86,131 +60,128 @@ struct Line {
     /// Sums of squares: of rates around their mean, and of margins around the line.
     rates: f64,
     rest: f64,
+    looks: usize,
 }
 
-impl RateSearch {
-    /// A search below about `highest` transactions per second, of jobs that take `idle_ns` without load.
-    pub fn new(objective_ns: f64, idle_ns: f64, highest: f64) -> RateSearch {
-        let idle = (objective_ns / idle_ns).min(MOST_MARGIN);
-        RateSearch { idle, highest, looks: Vec::new(), middle: 0.0, reach: REACH, second_row: SecondRow::Spread }
-    }
-
-    /// The rate of the next look; `None` after the last.
-    pub fn next_rate(&self) -> Option<f64> {
-        let number = self.looks.len().checked_sub(BISECTIONS);
-        let bracket = self.bracket();
-        let (low, high) = (bracket.met.rate, self.ceiling(bracket).rate);
-        match number {
-            None => Some((low + high) / 2.0),
-            Some(n) if n >= 2 * ROW => None,
-            Some(ROW) if self.second_row == SecondRow::Drop => Some(high),
-            Some(n) if n >= ROW && self.second_row != SecondRow::Spread => Some((low + high) / 2.0),
-            Some(n) => {
-                let place = (n % ROW) as f64 / (ROW - 1) as f64;
-                Some(self.middle * (1.0 + self.reach * (2.0 * place - 1.0)))
-            }
+/// Searches below about `highest` transactions per second, of jobs that have the margin `idle` without load. `window` is a look at a
+/// rate: the objective divided by its latency; 0 if the jobs did not keep the rate.
+pub fn find_rate<E>(idle: f64, highest: f64, window: impl FnMut(f64) -> Result<f64, E>) -> Result<FoundRate, E> {
+    let idle = Look { rate: 0.0, margin: idle.min(MOST_MARGIN) };
+    let mut search = Search { idle, highest, window, looks: Vec::new() };
+    search.bisect(BISECTIONS)?;
+    let [low, high] = search.around();
+    let middle = low.rate + (high.rate - low.rate) * (low.margin - 1.0) / (low.margin - high.margin);
+    let first = Row { middle, reach: REACH };
+    search.spread(first)?;
+    let dropped = if search.drops(middle) {
+        // What missed there may have been stalled.
+        let [_, high] = search.around();
+        let repeated = search.look(high.rate)?;
+        search.bisect(ROW - 1)?;
+        repeated.margin < 1.0
+    } else {
+        let line = search.line(first);
+        let end = 2.0 * REACH * middle;
+        let is_falling = line.slope < 0.0;
+        let all_met = search.bracket().0.rate >= middle * (1.0 + REACH);
+        if !all_met || is_falling && line.root <= middle + end {
+            let middle = if is_falling { line.root.clamp(middle - end, middle + end) } else { middle };
+            let reach = if is_falling { (0.25 / (-line.slope * middle)).clamp(REACHES[0], REACHES[1]) } else { REACH };
+            let second = Row { middle, reach };
+            search.spread(second)?;
+            return Ok(search.on_line(second));
         }
-    }
+        search.bisect(ROW)?;
+        false
+    };
+    let (met, missed) = search.bracket();
+    let between = Row { middle: missed.map_or(met.rate, |missed| (met.rate + missed.rate) / 2.0), reach: REACH };
+    Ok(match missed {
+        Some(missed) if dropped || search.drops(between.middle) => {
+            FoundRate { rate: met.rate, low: met.rate, high: missed.rate }
+        }
+        _ => search.on_line(between),
+    })
+}
 
-    /// Adds the look at the rate of [`RateSearch::next_rate`]: the objective divided by its latency; 0 if the jobs did not keep the rate.
-    pub fn add(&mut self, rate: f64, margin: f64) {
-        let look = Look { rate, margin: margin.min(MOST_MARGIN) };
+struct Search<W> {
+    idle: Look,
+    highest: f64,
+    window: W,
+    looks: Vec<Look>,
+}
+
+impl<E, W: FnMut(f64) -> Result<f64, E>> Search<W> {
+    fn look(&mut self, rate: f64) -> Result<Look, E> {
+        let look = Look { rate, margin: (self.window)(rate)?.min(MOST_MARGIN) };
         self.looks.push(look);
-        match self.looks.len() {
-            BISECTIONS => {
-                let bracket = self.bracket();
-                let (low, high) = (bracket.met, self.ceiling(bracket));
-                self.middle = low.rate + (high.rate - low.rate) * (low.margin - 1.0) / (low.margin - high.margin);
-            }
-            FIRST_ROW_END => self.choose_second_row(look),
-            // The repeated look met: what missed at this rate was not the drop.
-            REPEATED if self.second_row == SecondRow::Drop && look.margin >= 1.0 => self.second_row = SecondRow::Climb,
-            LOOKS if self.second_row == SecondRow::Climb => {
-                let bracket = self.bracket();
-                self.middle = bracket.missed.map_or(bracket.met.rate, |missed| (bracket.met.rate + missed.rate) / 2.0);
-                self.reach = REACH;
-                if self.drops(bracket) {
-                    self.second_row = SecondRow::Drop;
-                }
-            }
-            _ => {}
-        }
+        Ok(look)
     }
 
-    /// Chooses what the second row does, and its middle and reach, after the last and highest look of the first one.
-    fn choose_second_row(&mut self, last: Look) {
-        let (bracket, line) = (self.bracket(), self.line());
-        let reach = 2.0 * REACH * self.middle;
-        let root_is_near = line.slope < 0.0 && line.root <= self.middle + reach;
-        if self.drops(bracket) {
-            self.second_row = SecondRow::Drop;
-        } else if bracket.met.rate >= last.rate && !root_is_near {
-            self.second_row = SecondRow::Climb;
-        }
-        if line.slope < 0.0 {
-            self.middle = line.root.clamp(self.middle - reach, self.middle + reach);
-            self.reach = (0.25 / (-line.slope * self.middle)).clamp(REACHES[0], REACHES[1]);
-        }
+    fn bisect(&mut self, looks: usize) -> Result<(), E> {
+        (0..looks).try_for_each(|_| {
+            let [low, high] = self.around();
+            self.look((low.rate + high.rate) / 2.0).map(drop)
+        })
     }
 
-    pub fn answer(&self) -> FoundRate {
-        let Bracket { met, missed } = self.bracket();
-        if let (SecondRow::Drop, Some(missed)) = (self.second_row, missed) {
-            return FoundRate { rate: met.rate, low: met.rate, high: missed.rate };
-        }
-        let (line, n) = (self.line(), self.near().len());
-        let t = student_t_975(n.saturating_sub(2)).unwrap_or(f64::INFINITY);
-        let variance = line.rest / n.saturating_sub(2).max(1) as f64;
-        let doubt = t * t * variance / (line.slope * line.slope * line.rates);
-        let top = self.looks.iter().fold(0.0_f64, |top, look| top.max(look.rate));
-        // A root above all looks is a guess.
-        let is_bounded = line.slope < 0.0 && doubt < 1.0 && line.root <= top;
-        if !is_bounded {
-            let high = self.highest.max(top);
-            return FoundRate { rate: self.middle.clamp(0.0, high), low: 0.0, high };
-        }
-        let away = line.root - line.mean_rate;
-        let half = t * variance.sqrt() / -line.slope * ((1.0 - doubt) / n as f64 + away * away / line.rates).sqrt();
-        let end = |half: f64| (line.mean_rate + (away + half) / (1.0 - doubt)).max(0.0);
-        FoundRate { rate: line.root.max(0.0), low: end(-half), high: end(half) }
+    fn spread(&mut self, Row { middle, reach }: Row) -> Result<(), E> {
+        (0..ROW).try_for_each(|n| {
+            let place = n as f64 / (ROW - 1) as f64;
+            self.look(middle * (1.0 + reach * (2.0 * place - 1.0))).map(drop)
+        })
     }
 
-    fn bracket(&self) -> Bracket {
-        let idle = Look { rate: 0.0, margin: self.idle };
+    /// The highest rate that met the objective (0, without load, if none did), and the lowest one above it, which missed.
+    fn bracket(&self) -> (Look, Option<Look>) {
         let met = self.looks.iter().filter(|look| look.margin >= 1.0).copied();
-        let met = met.fold(idle, |a, b| if b.rate > a.rate { b } else { a });
+        let met = met.fold(self.idle, |a, b| if b.rate > a.rate { b } else { a });
         let missed = self.looks.iter().filter(|look| look.rate > met.rate).copied();
-        Bracket { met, missed: missed.min_by(|a, b| a.rate.total_cmp(&b.rate)) }
+        (met, missed.min_by(|a, b| a.rate.total_cmp(&b.rate)))
     }
 
-    /// The upper end of a bracket: assumed if no look missed there, near the highest rate so high that bisection goes a tenth up.
-    fn ceiling(&self, bracket: Bracket) -> Look {
-        let low = bracket.met.rate;
-        let is_near = low * (1.0 + REACH) >= self.highest;
-        let assumed = if is_near { low * (1.0 + 2.0 * REACH) } else { self.highest };
-        bracket.missed.unwrap_or(Look { rate: assumed, margin: 0.0 })
+    /// Ends of the bracket. The upper one is assumed if no look missed there, near the highest rate so high that bisection goes a tenth up.
+    fn around(&self) -> [Look; 2] {
+        let (met, missed) = self.bracket();
+        let is_near = met.rate * (1.0 + REACH) >= self.highest;
+        let assumed = if is_near { met.rate * (1.0 + 2.0 * REACH) } else { self.highest };
+        [met, missed.unwrap_or(Look { rate: assumed, margin: 0.0 })]
     }
 
-    /// Whether the margin drops between the looks of a bracket, and stays low above them.
-    fn drops(&self, bracket: Bracket) -> bool {
-        let Bracket { met, missed: Some(missed) } = bracket else { return false };
+    /// Whether the margin drops between the looks of the bracket, by less than a tenth of the rate `middle`, and stays low above them.
+    fn drops(&self, middle: f64) -> bool {
+        let (met, Some(missed)) = self.bracket() else { return false };
         let mut above = self.looks.iter().filter(|look| look.rate > met.rate);
-        missed.rate - met.rate < REACH * self.middle && above.all(|look| met.margin >= DROP * look.margin)
+        missed.rate - met.rate < REACH * middle && above.all(|look| met.margin >= DROP * look.margin)
     }
 
-    /// Looks of the rows in the reach of the last row.
-    fn near(&self) -> Vec<Look> {
-        let (rows, far) = (self.looks.iter().skip(BISECTIONS), self.reach * self.middle);
-        rows.filter(|look| (look.rate - self.middle).abs() <= far * 1.000_001).copied().collect()
-    }
-
-    /// The line through these looks, by least squares.
-    fn line(&self) -> Line {
-        let (rates, margins): (Vec<f64>, Vec<f64>) = self.near().iter().map(|look| (look.rate, look.margin)).unzip();
+    /// The line through the looks after the bisection that are in the reach of `row`, by least squares.
+    fn line(&self, Row { middle, reach }: Row) -> Line {
+        let near = self.looks[BISECTIONS..].iter().filter(|l| (l.rate - middle).abs() <= reach * middle * 1.000_001);
+        let (rates, margins): (Vec<f64>, Vec<f64>) = near.map(|look| (look.rate, look.margin)).unzip();
         let [mean_rate, mean_margin] = [&rates, &margins].map(|of| of.iter().sum::<f64>() / of.len() as f64);
         let ((slope, left), spread) = (beside(&margins, &rates), centred(&rates));
         let root = mean_rate + (1.0 - mean_margin) / slope;
-        Line { mean_rate, slope, root, rates: dot(&spread, &spread), rest: dot(&left, &left) }
+        Line { mean_rate, slope, root, rates: dot(&spread, &spread), rest: dot(&left, &left), looks: rates.len() }
+    }
+
+    /// The answer by the line through the looks in the reach of `row`.
+    fn on_line(&self, row: Row) -> FoundRate {
+        let Line { mean_rate, slope, root, rates, rest, looks } = self.line(row);
+        let t = student_t_975(looks.saturating_sub(2)).unwrap_or(f64::INFINITY);
+        let variance = rest / looks.saturating_sub(2).max(1) as f64;
+        let doubt = t * t * variance / (slope * slope * rates);
+        let top = self.looks.iter().fold(0.0_f64, |top, look| top.max(look.rate));
+        // A root above all looks is a guess.
+        let is_bounded = slope < 0.0 && doubt < 1.0 && root <= top;
+        if !is_bounded {
+            let high = self.highest.max(top);
+            return FoundRate { rate: row.middle.clamp(0.0, high), low: 0.0, high };
+        }
+        let away = root - mean_rate;
+        let half = t * variance.sqrt() / -slope * ((1.0 - doubt) / looks as f64 + away * away / rates).sqrt();
+        let end = |half: f64| (mean_rate + (away + half) / (1.0 - doubt)).max(0.0);
+        FoundRate { rate: root.max(0.0), low: end(-half), high: end(half) }
     }
 }
 
@@ -242,49 +213,47 @@ mod tests {
     }
 
     fn searched(objective: f64, idle: f64, highest: f64, mut latency: impl FnMut(f64) -> f64) -> FoundRate {
-        let mut search = RateSearch::new(objective, idle, highest);
         let mut looks = 0;
-        while let Some(rate) = search.next_rate() {
+        let window = |rate: f64| {
             assert!(rate > 0.0 && rate.is_finite());
-            search.add(rate, objective / latency(rate));
             looks += 1;
-        }
+            Ok::<f64, std::convert::Infallible>(objective / latency(rate))
+        };
+        let found = find_rate(objective / idle, highest, window).unwrap();
         assert_eq!(looks, LOOKS, "whatever they show");
-        search.answer()
+        found
     }
 
-    /// 100 searches. Returns in how many the answer is within 2 % of `truth`, and in how many the interval has it.
-    fn hundred(truth: f64, mut search: impl FnMut(&mut Random) -> FoundRate) -> [usize; 2] {
-        let mut counts = [0; 2];
+    /// 100 searches: at least 95 answers are within 2 % of `truth`, and at least 89 intervals have it.
+    fn hundred(truth: f64, mut search: impl FnMut(&mut Random) -> FoundRate) {
+        let (mut near, mut inside) = (0, 0);
         for seed in 0..100 {
             let FoundRate { rate, low, high } = search(&mut Random::new(seed));
             assert!(low <= rate && rate <= high, "{low} {rate} {high}");
-            counts[0] += usize::from((rate / truth - 1.0).abs() < 0.02);
-            counts[1] += usize::from((low..=high).contains(&truth));
+            near += usize::from((rate / truth - 1.0).abs() < 0.02);
+            inside += usize::from((low..=high).contains(&truth));
         }
-        counts
+        assert!(near >= 95 && inside >= 89, "{truth}: {near} within 2 %, {inside} intervals");
     }
 
     #[test]
     fn the_rate_of_a_queue_is_found_within_two_percent_in_95_of_100_searches() {
         // One server of 1,000 transactions per second: with exponential times, their 99th percentile is ln 100 / (1,000 − rate).
         let (service, objective) = (0.001, 0.01);
-        let [near, inside] = hundred(1000.0 - 100_f64.ln() / objective, |random| {
+        hundred(1000.0 - 100_f64.ln() / objective, |random| {
             searched(objective, service * 100_f64.ln(), 1100.0, |rate| {
                 let mut gaps = Random::new(random.next());
                 let (service, gap) = (|| exponential(random, service), || exponential(&mut gaps, 1.0 / rate));
                 percentile(responses(60_000, service, gap), 0.99)
             })
         });
-        assert!(near >= 95 && inside >= 89, "p99: {near} within 2 %, {inside} intervals");
         // Fixed service times: their mean is 1 + rate / (2 (1,000 − rate)) of the service time (Pollaczek and Khinchine).
-        let [near, inside] = hundred(800.0, |random| {
+        hundred(800.0, |random| {
             searched(0.003, service, 1100.0, |rate| {
                 let times = responses(60_000, || service, || exponential(random, 1.0 / rate));
                 times.iter().sum::<f64>() / times.len() as f64
             })
         });
-        assert!(near >= 95 && inside >= 89, "mean: {near} within 2 %, {inside} intervals");
     }
 
     #[test]
@@ -305,19 +274,17 @@ mod tests {
         assert!(found.high / found.low < 1.02, "{found:?}");
     }
 
-    /// A search below 880 with an objective of 1, whose look number `stalled` has a margin of 0.3.
-    fn searched_with_stall(stalled: usize, latency: impl Fn(f64) -> f64) -> FoundRate {
-        let mut looks = 0..LOOKS;
-        searched(1.0, 0.1, 880.0, |rate| if looks.next() == Some(stalled) { 1.0 / 0.3 } else { latency(rate) })
-    }
-
     #[test]
     fn one_stalled_look_does_not_hide_the_rates_above_it() {
         for stalled in 0..LOOKS {
-            let found = searched_with_stall(stalled, |rate| if rate > 790.0 { f64::INFINITY } else { 0.1 });
+            let with_stall = |latency: fn(f64) -> f64| {
+                let mut looks = 0..LOOKS;
+                searched(1.0, 0.1, 880.0, |rate| if looks.next() == Some(stalled) { 1.0 / 0.3 } else { latency(rate) })
+            };
+            let found = with_stall(|rate| if rate > 790.0 { f64::INFINITY } else { 0.1 });
             assert!((found.rate / 790.0 - 1.0).abs() < 0.02, "drop, look {stalled}: {found:?}");
             assert!(found.high / found.low < 1.02, "drop, look {stalled}: {found:?}");
-            let found = searched_with_stall(stalled, |rate| 210.0 / (1000.0 - rate));
+            let found = with_stall(|rate| 210.0 / (1000.0 - rate));
             assert!((found.rate / 790.0 - 1.0).abs() < 0.05, "line, look {stalled}: {found:?}");
             assert!(found.low < 790.1 && found.high > 789.9, "line, look {stalled}: {found:?}");
         }

@@ -294,22 +294,13 @@ impl<'a> Writer<'a> {
         self.assign(level + 2, "l_rank", &rank);
         self.assign(level + 2, "l_step", "0");
         self.line(level + 1, &format!("{} {} < l_base THEN", language.else_if, self.modulo(NUMBER, "l_rank")));
-        let heads = if rest == 0 {
-            "l_step + 1".to_owned()
-        } else {
-            format!("CASE WHEN l_step < {whole} THEN l_step + 1 ELSE {WON} END")
-        };
-        self.assign(level + 2, "l_step", &heads);
-        if whole > 0 {
-            self.line(level + 1, &format!("{} l_step < {whole} THEN", language.else_if));
-            self.assign(level + 2, "l_step", "-1");
-        }
-        if rest > 0 {
-            self.line(level + 1, "ELSE");
-            self.chain(sequence, level + 2);
-            let lost = self.modulo(NUMBER, format!("((l_step - {whole} + 1) * {MILLION})"));
-            self.assign(level + 2, "l_step", &format!("CASE WHEN {lost} < {rest} THEN -1 ELSE l_step + 1 END"));
-        }
+        self.assign(level + 2, "l_step", &format!("CASE WHEN l_step < {whole} THEN l_step + 1 ELSE {WON} END"));
+        self.line(level + 1, &format!("{} l_step < {whole} THEN", language.else_if));
+        self.assign(level + 2, "l_step", "-1");
+        self.line(level + 1, "ELSE");
+        self.chain(sequence, level + 2);
+        let lost = self.modulo(NUMBER, format!("((l_step - {whole} + 1) * {MILLION})"));
+        self.assign(level + 2, "l_step", &format!("CASE WHEN {lost} < {rest} THEN -1 ELSE l_step + 1 END"));
         self.line(level + 1, "END IF;");
         self.line(level, &language.end_repeat);
         self.assign(level, variable, &format!("{} + l_rank", from - 1));

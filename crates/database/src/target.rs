@@ -1,7 +1,5 @@
 //! A database under test: facts, roles and abilities.
 
-use std::path::PathBuf;
-
 use loadline_model::manifest::TargetInfo;
 
 use crate::error::TargetError;
@@ -10,6 +8,7 @@ use crate::request::OpenRequest;
 use crate::role::{
     Administration, ClientDriver, DatabaseDriver, Doctor, Levels, NativeReports, Observation, ParallelQueries, Tables,
 };
+use crate::tcp::Address;
 
 /// A database under test. Calls may block; each opens the sessions it needs.
 pub trait Target: Administration + Doctor + ClientDriver + Observation + Send + Sync {
@@ -36,19 +35,13 @@ pub trait Settings {
     fn setting(&self, name: &str) -> Result<Option<String>, TargetError>;
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Listening {
-    Port(u16),
-    Socket(PathBuf),
-}
-
 /// Leads the jobs through a proxy or pooler, or directly to the server. Only of a target of one node.
 pub trait Ways {
-    /// From now on the sessions of jobs are opened as [`OpenRequest::way`] says. Returns where the proxy listens, if on this machine.
+    /// From now on the sessions of jobs are opened as [`OpenRequest::way`] says. Returns the proxy's address, if it is on this machine.
     ///
     /// # Errors
     /// [`TargetError::Refused`] if it leads to another server or database, or as another role.
-    fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError>;
+    fn lead(&self, request: &OpenRequest) -> Result<Option<Address>, TargetError>;
 }
 
 /// The nodes of a target of several. Some may be lost while the others go on.

@@ -11,10 +11,9 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use crate::error::TargetError;
 use crate::stream::{Socket, Stream};
-use crate::target::Listening;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Address {
+pub enum Address {
     Unix(PathBuf),
     /// Host name or IP address, and port.
     Tcp(String, u16),
@@ -26,12 +25,9 @@ impl Address {
         matches!(self, Address::Unix(_)) || matches!(self, Address::Tcp(host, _) if is_loopback(host))
     }
 
-    /// Process that listens there, if on this machine.
-    pub(crate) fn listening(&self) -> Option<Listening> {
-        match self {
-            Address::Tcp(host, port) => is_here(host).then_some(Listening::Port(*port)),
-            Address::Unix(path) => Some(Listening::Socket(path.clone())),
-        }
+    /// The address, if it is one of this machine.
+    pub(crate) fn here(&self) -> Option<Address> {
+        if matches!(self, Address::Tcp(host, _) if !is_here(host)) { None } else { Some(self.clone()) }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use loadline_database::{Attempts, ClientSession, TargetError};
-use loadline_model::Latencies;
 use loadline_storage::now_ns;
 use loadline_workload::{Arg, Execute, Program, Stream};
 
@@ -129,10 +128,6 @@ pub struct Client<'a> {
 pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>) -> JobResult {
     let Client { job, session: mut held, stream, program, mut script, mut pace, think: mut thinks } = client;
     let mut books = Books::watching(job, tally);
-    let phase = shared.phase.get();
-    if phase.is_some() {
-        books.tally.with(|tally| tally.by_phase.resize_with(2, Latencies::new));
-    }
     let mut schedule = Schedule::pending(timing.start_ns);
     let single = program.is_single_statement();
     let (mut passed, mut failed_in_a_row) = (Passed::default(), 0);
@@ -186,16 +181,8 @@ pub fn run(client: Client<'_>, timing: Timing, shared: &Shared, tally: Held<'_>)
             Some(Ok(commit_ns)) => {
                 let kind = script.as_ref().map_or_else(|| stream.kind, ScriptJob::kind);
                 books.completed(&schedule, kind, start_ns, commit_ns, end_ns);
-                books.tally.with(|tally| {
-                    if schedule.counts(end_ns)
-                        && let Some(phase) = phase
-                        && let Some(times) = tally.by_phase.get_mut(usize::from(phase.load(Ordering::Relaxed)))
-                    {
-                        times.record(end_ns.saturating_sub(start_ns));
-                    }
-                    tally.rows_changed += stream.rows_changed;
-                });
-                books.in_part(&schedule, shared, intended_ns.unwrap_or(start_ns), end_ns);
+                books.tally.with(|tally| tally.rows_changed += stream.rows_changed);
+                books.in_part(&schedule, shared, [intended_ns.unwrap_or(start_ns), start_ns], end_ns);
                 books.responded(&schedule, intended_ns, end_ns);
                 failed_in_a_row = 0;
                 if let Some(progress) = shared.progress_of(job) {

@@ -18,10 +18,6 @@ pub struct Tally {
     pub transaction: Latencies,
     /// Commit times of the same transactions, or of a regular sample if the session cannot time all.
     pub commit: Latencies,
-    /// Transaction times outside and inside a phase, by when they ended; empty if no instrument sets one. Jobs of a part of a test have
-    /// none, and run no scripts.
-    #[serde(skip)]
-    pub by_phase: Vec<Latencies>,
     /// Open loop: times from the intended start, of the transactions that were due in the window. Those that ended after it
     /// belong to it: they are the ones that a slow target kept waiting.
     pub response: Option<Latencies>,
@@ -100,10 +96,8 @@ impl Tally {
     pub fn merge(&mut self, other: &Tally) {
         self.transaction.merge(&other.transaction);
         self.commit.merge(&other.commit);
-        for (mine, theirs) in [(&mut self.kinds, &other.kinds), (&mut self.by_phase, &other.by_phase)] {
-            mine.resize_with(mine.len().max(theirs.len()), Latencies::new);
-            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.merge(theirs));
-        }
+        self.kinds.resize_with(self.kinds.len().max(other.kinds.len()), Latencies::new);
+        self.kinds.iter_mut().zip(&other.kinds).for_each(|(mine, theirs)| mine.merge(theirs));
         for (mine, theirs) in [(&mut self.response, &other.response), (&mut self.connect, &other.connect)] {
             theirs.iter().for_each(|theirs| mine.get_or_insert_with(Latencies::new).merge(theirs));
         }
@@ -321,25 +315,20 @@ impl<'a> Books<'a> {
         });
     }
 
-    /// Adds a transaction that was due at `due_ns` to the part of the window in which it completed, if parts are asked for.
+    /// Adds a transaction that was due and began at these times to the part of the window in which it completed, if there are parts.
     #[inline]
-    pub(crate) fn in_part(&mut self, schedule: &Schedule, shared: &Shared, due_ns: u64, end_ns: u64) {
-        if shared.parts.is_empty() || !schedule.counts(end_ns) {
-            return;
-        }
-        let part = (end_ns.saturating_sub(schedule.open_ns) / shared.part_ns(schedule)) as usize;
+    pub(crate) fn in_part(&mut self, schedule: &Schedule, shared: &Shared, began_ns: [u64; 2], end_ns: u64) {
+        let Some((part, from_ns)) = shared.part(schedule, began_ns, end_ns) else { return };
         if part != self.part.0 {
             self.end_part(shared, part);
         }
-        self.part.1.get_or_insert_with(Latencies::new).record(end_ns.saturating_sub(due_ns));
+        self.part.1.get_or_insert_with(Latencies::new).record(end_ns.saturating_sub(from_ns));
     }
 
     /// Adds the times in the part under way to those of all jobs; `next` is under way now.
     pub(crate) fn end_part(&mut self, shared: &Shared, next: usize) {
         let (part, times) = std::mem::replace(&mut self.part, (next, None));
-        if let (Some(all), Some(times)) = (shared.parts.get(part), times) {
-            all.lock().unwrap_or_else(PoisonError::into_inner).merge(&times);
-        }
+        times.iter().for_each(|times| shared.add_part(part, times));
     }
 
     /// Open loop: counts the response time of a transaction that was due at `intended_ns` and ended at `end_ns`.

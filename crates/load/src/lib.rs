@@ -23,14 +23,14 @@ pub use job::{Books, Held, JobResult, Tally, tps};
 pub use limits::{Limit, OWN_FILES, allow_jobs, allow_threads};
 pub use measured::{Around, Elsewhere, Measured, OwnCommits, WindowReadings};
 pub use request::{Place, RemoteJobs, Request};
-pub use schedule::{Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
+pub use schedule::{Parts, Reported, SECOND_NS, STEP_NS, Schedule, Shared, course_step_ns};
 pub use scripts::{ScriptJob, Scripted};
 pub use slowest::{Slowest, WATCHED_JOBS};
 pub use warmup::{Counts, Load, WarmedUp, Warmup, next_count_ns};
 pub use watch::{Tick, TickAt};
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use loadline_collect::os::{CostMeter, CostUnknown, Server, Tasks, Whose};
@@ -151,9 +151,7 @@ pub fn run_test(request: &Request, hooks: &mut dyn TestHooks, tick: impl FnMut(&
     let begin_ns = now_ns();
     let before = observer.snapshot().map_err(|e| e.to_string());
     let took_ns = now_ns().saturating_sub(begin_ns);
-    let mut shared = Shared::new(request.jobs, Arc::clone(&request.interrupted));
-    shared.parts = std::iter::repeat_with(Mutex::default).take(request.parts).collect();
-    let shared = Arc::new(shared);
+    let shared = Arc::new(Shared::new(request.jobs, Arc::clone(&request.interrupted)).split(request.parts));
     let mut crew = open_jobs(request, &shared)?;
     let (sessions, server) = session_tasks(request, observer.as_mut(), crew.tasks());
     let helpers = || observer.session_tasks().ids;

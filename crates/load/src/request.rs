@@ -7,7 +7,7 @@ use loadline_collect::CpuSource;
 use loadline_database::{Target, Work};
 use loadline_model::{Driver, JobLoad};
 
-use crate::schedule::Shared;
+use crate::schedule::{Parts, Shared};
 use crate::warmup::Warmup;
 use crate::{RunningJobs, TestError};
 
@@ -31,8 +31,7 @@ pub struct Request {
     /// Processes of this machine that are a proxy between jobs and server, part of what is measured, or why they are unknown; `None`
     /// without a proxy.
     pub proxy: Option<Result<Vec<u32>, String>>,
-    /// Parts of the window whose transaction times are kept apart; 0: none.
-    pub parts: usize,
+    pub parts: Parts,
     pub place: Place,
     /// Whether hardware events of the database's processes are counted.
     pub perf_events: bool,
@@ -54,7 +53,7 @@ impl Request {
             disk: None,
             data_disk: None,
             proxy: None,
-            parts: 0,
+            parts: Parts::One,
             place: Place::Here,
             perf_events: false,
             interrupted: Arc::default(),
@@ -70,7 +69,7 @@ impl Request {
     pub(crate) fn may_repeat_window(&self) -> bool {
         let is_here = self.driver == Driver::Client && matches!(self.place, Place::Here) && self.jobs <= TALLIES;
         let is_plain = JobLoad { keys: None, ..self.load.clone() } == JobLoad::default();
-        is_here && is_plain && self.parts == 0 && self.work.workload.scripts.is_none()
+        is_here && is_plain && self.parts == Parts::One && self.work.workload.scripts.is_none()
     }
 
     pub(crate) fn all_jobs(&self) -> u32 {

@@ -89,6 +89,16 @@ impl Schedule {
 /// Windows that the jobs of a test may pass: one that others disturbed may be followed by another.
 const MOST_WINDOWS: usize = 2;
 
+/// Parts of the window whose transaction times are kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    One,
+    /// So many, equally long; in an open loop times are from when transactions were due.
+    Equal(usize),
+    /// Two, of which an instrument says which is under way ([`Shared::mark`]).
+    Marked,
+}
+
 /// State shared by a test's jobs and its coordinator. A job writes only its own progress and the counters of jobs.
 #[derive(Debug, Default)]
 pub struct Shared {
@@ -111,14 +121,14 @@ pub struct Shared {
     pub progress: Vec<Progress>,
     /// COMMITs that failed so far, of all jobs of the client driver.
     pub failed_commits: AtomicU64,
-    /// Transaction times (open loop: from the intended start) by part of the window, all equally long, if the test asks for it
-    /// ([`crate::Request::parts`]). A job adds its times in a part when it completes a transaction in a later one, or ends.
-    pub parts: Vec<Mutex<Latencies>>,
+    /// Times by part of the window, if it has parts ([`crate::Request::parts`]). A job adds its times in a part when it completes a
+    /// transaction in another one, or ends.
+    parts: Vec<Mutex<Latencies>>,
+    /// Whether the second part is under way, of [`Parts::Marked`].
+    marked: Option<AtomicBool>,
     pub interrupted: Arc<AtomicBool>,
     /// Why loadline ended the sessions of jobs that did not end. Set before it does so.
     pub cut: OnceLock<String>,
-    /// Whether the phase by which jobs split their times is active, if an instrument has one. Set before they start.
-    pub phase: OnceLock<AtomicBool>,
 }
 
 /// A job's progress, on its own cache line.
@@ -170,7 +180,45 @@ impl Shared {
         Shared { first_job, ..Shared::new(jobs, interrupted) }
     }
 
+    #[must_use]
+    pub fn split(self, parts: Parts) -> Shared {
+        let number = match parts {
+            Parts::One => 0,
+            Parts::Equal(number) => number,
+            Parts::Marked => 2,
+        };
+        let marked = (parts == Parts::Marked).then(AtomicBool::default);
+        Shared { parts: std::iter::repeat_with(Mutex::default).take(number).collect(), marked, ..self }
+    }
+
+    /// Says whether the second part is under way, of [`Parts::Marked`].
+    pub fn mark(&self, is_second: bool) {
+        self.marked.iter().for_each(|marked| marked.store(is_second, Ordering::Relaxed));
+    }
+
+    /// The part in which a transaction ended, and when its time began, which may have been due earlier; `None` without parts.
     #[inline]
+    pub(crate) fn part(&self, schedule: &Schedule, [due_ns, start_ns]: [u64; 2], end_ns: u64) -> Option<(usize, u64)> {
+        if self.parts.is_empty() || !schedule.counts(end_ns) {
+            return None;
+        }
+        Some(match &self.marked {
+            Some(marked) => (usize::from(marked.load(Ordering::Relaxed)), start_ns),
+            None => ((end_ns.saturating_sub(schedule.open_ns) / self.part_ns(schedule)) as usize, due_ns),
+        })
+    }
+
+    pub(crate) fn add_part(&self, part: usize, times: &Latencies) {
+        if let Some(all) = self.parts.get(part) {
+            all.lock().unwrap_or_else(PoisonError::into_inner).merge(times);
+        }
+    }
+
+    /// Times of each part so far.
+    pub fn parts(&self) -> Vec<Latencies> {
+        self.parts.iter().map(|part| part.lock().unwrap_or_else(PoisonError::into_inner).clone()).collect()
+    }
+
     pub fn part_ns(&self, schedule: &Schedule) -> u64 {
         schedule.window_ns().div_ceil(self.parts.len().max(1) as u64).max(1)
     }

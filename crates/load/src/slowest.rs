@@ -10,9 +10,9 @@ const KEPT: usize = 4096;
 #[derive(Debug, Clone, Default)]
 pub struct Slowest {
     /// Start and end of each, ns.
-    kept: Vec<[u64; 2]>,
+    pub kept: Vec<[u64; 2]>,
     /// Length above which none is missing, ns.
-    floor_ns: u64,
+    pub floor_ns: u64,
 }
 
 impl Slowest {
@@ -34,11 +34,6 @@ impl Slowest {
             self.kept.truncate(KEPT);
         }
     }
-
-    /// Start and end of each, ns, and the length above which none is missing, ns.
-    pub fn kept(&self) -> (&[[u64; 2]], u64) {
-        (&self.kept, self.floor_ns)
-    }
 }
 
 #[cfg(test)]
@@ -50,7 +45,7 @@ mod tests {
         let mut slowest = Slowest::default();
         let lengths: Vec<u64> = (1..30_000).map(|i| i * 7919 % 10_007 + 1).collect();
         lengths.iter().for_each(|ns| slowest.add(0, *ns));
-        let (kept, floor_ns) = slowest.kept();
+        let Slowest { kept, floor_ns } = slowest;
         assert!((KEPT..2 * KEPT).contains(&kept.len()) && floor_ns > 0, "{} above {floor_ns}", kept.len());
         let above = |all: Vec<u64>| {
             let mut above: Vec<u64> = all.into_iter().filter(|ns| *ns > floor_ns).collect();

@@ -66,7 +66,7 @@ fn jobs_work_while_a_window_is_held_back_and_of_one_that_does_not_count_nothing_
         assert!(job.ran_through(window) && job.lost.is_none(), "{job:?}");
         let outside = job.time_outside_ns(window) / window.window_ns() as f64;
         assert!((-0.001..1.0).contains(&outside), "transactions fill no more than the window: {job:?}");
-        assert!(job.slowest.as_ref().unwrap().kept().0.iter().all(|[_, end]| *end >= window.open_ns));
+        assert!(job.slowest.as_ref().unwrap().kept.iter().all(|[_, end]| *end >= window.open_ns));
     }
     assert_eq!(tally.total, measured.jobs.iter().map(|job| job.total).sum::<u64>());
     assert!(completed <= tally.total - looks.last().unwrap(), "{completed} of {}: {looks:?}", tally.total);

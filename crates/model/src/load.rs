@@ -82,17 +82,6 @@ pub struct RateLooks {
     pub looks: Vec<RateLook>,
 }
 
-impl RateLooks {
-    /// Look number `n`, from 0, if it was made with so many jobs and at this rate; a rate that was stored may differ in its last digit.
-    pub fn made(&self, n: usize, jobs: u32, rate_tps: Option<f64>) -> Option<&RateLook> {
-        let rate = |rate: Option<f64>| rate.unwrap_or(0.0);
-        let is_meant = |look: &&RateLook| {
-            look.jobs == jobs && (rate(look.rate_tps) - rate(rate_tps)).abs() <= 1e-9 * rate(rate_tps)
-        };
-        self.looks.get(n).filter(is_meant)
-    }
-}
-
 /// A window of a search for a rate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RateLook {

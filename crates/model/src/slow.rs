@@ -131,10 +131,10 @@ impl SlowFigures {
 
     /// `locks (Lock:transactionid), during checkpoint`; `None` without a cause.
     pub fn words(&self) -> Option<String> {
-        let SlowWait { class, event, .. } = self.cause().ok()?;
+        let wait = self.cause().ok()?;
+        let event = if wait.class == WaitClass::Other { String::new() } else { format!(" ({})", wait.event) };
         let during = self.during().map_or_else(String::new, |work| format!(", {}", work.words()));
-        let named = if *class == WaitClass::Other { event.clone() } else { format!("{} ({event})", class.name()) };
-        Some(named + &during)
+        Some(wait.words() + &event + &during)
     }
 }
 
@@ -159,17 +159,15 @@ mod tests {
 
     #[test]
     fn a_cause_needs_samples_and_most_of_the_time() {
-        let locks = |n| vec![wait(WaitClass::Lock, "Lock:tuple", n, 40)];
-        assert_eq!(slow(40, 20, locks(36)).words().as_deref(), Some("locks (Lock:tuple)"));
-        assert_eq!(
-            slow(19, 19, locks(18)).cause(),
-            Err(NoCause::FewSamples { samples: 19, moments: 19, others: 1000 })
-        );
-        assert!(
-            matches!(slow(40, 4, locks(36)).cause(), Err(NoCause::FewSamples { moments: 4, .. })),
-            "one stall of all jobs"
-        );
-        assert_eq!(slow(40, 20, locks(22)).cause(), Err(NoCause::Several), "55 %, by 20 moments");
+        let cause = |samples, moments, of_lock| {
+            let of = slow(samples, moments, vec![wait(WaitClass::Lock, "Lock:tuple", of_lock, 40)]);
+            of.cause().map(|_| of.words().unwrap())
+        };
+        let few = |samples, moments| Err(NoCause::FewSamples { samples, moments, others: 1000 });
+        assert_eq!(cause(40, 20, 36).as_deref(), Ok("locks (Lock:tuple)"));
+        assert_eq!(cause(19, 19, 18), few(19, 19));
+        assert_eq!(cause(40, 4, 36), few(40, 4), "one stall of all jobs");
+        assert_eq!(cause(40, 20, 22), Err(NoCause::Several), "55 %, by 20 moments");
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub struct VariantSpec {
     pub parameters: BTreeMap<String, BTreeMap<String, i64>>,
     /// Command that brings the variant about, run by `sh -c` before each of its windows.
     pub switch: Option<String>,
+    /// Proxy or pooler through which its jobs go: the plan lists those of all variants.
+    #[serde(skip)]
+    pub via: Option<String>,
 }
 
 /// A level of replication at a distance.

@@ -90,7 +90,7 @@ pub fn with(work: &Work, given: &BTreeMap<String, i64>) -> Work {
     all.extend(given.iter().map(|(k, v)| (k.clone(), *v)));
     match work.workload.params(&all) {
         Ok(params) => {
-            let params = params.with_size(work.params.size_bytes()).with_keys(work.params.keys());
+            let params = params.with_size(work.params.size_bytes()).with_keys(work.params.keys);
             Work { draws: work.draws, ..Work::new(Arc::clone(&work.workload), params, work.seed, work.payload) }
         }
         Err(_) => work.clone(),

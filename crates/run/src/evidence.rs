@@ -86,11 +86,15 @@ pub(crate) trait Instrument {
     /// Adds checks of what makes other checks fail as well.
     fn reasons_first(&self, _test: &mut Test) {}
 
-    /// Adds what it knows of a window that was interrupted, if that is worth keeping.
-    fn report_interrupted(&self, _test: &mut Test) {}
+    /// Adds what it knows of a window that was interrupted, if that is worth keeping, and returns of how much of it, s.
+    fn report_interrupted(&self, _test: &mut Test) -> Option<f64> {
+        None
+    }
 
-    /// Adds its figures or the reasons for their absence, its checks and notes.
-    fn report(&self, e: &Evidence<'_>, test: &mut Test);
+    /// Adds its figures or the reasons for their absence, its checks and notes; by default as of an interrupted window.
+    fn report(&self, _e: &Evidence<'_>, test: &mut Test) {
+        self.report_interrupted(test);
+    }
 }
 
 /// The instruments of one test; by default none.

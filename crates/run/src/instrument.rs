@@ -29,7 +29,6 @@ use crate::evidence::RunContext;
 pub(crate) use crate::evidence::{Instrument, Instruments};
 use crate::test::Test;
 
-pub(crate) use aging::AGE_PARTS;
 use aging::Aging;
 pub(crate) use device::data_files;
 use identical::IdenticalBlocks;
@@ -64,7 +63,7 @@ pub(crate) fn say_why_absent(test: &mut Test) {
     ABSENT.iter().for_each(|(why, columns)| test.set_all_absent(columns, why));
 }
 
-fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instrument>> {
+pub(crate) fn boxed(instrument: Option<impl Instrument + 'static>) -> Option<Box<dyn Instrument>> {
     instrument.map(|of| Box::new(of) as Box<dyn Instrument>)
 }
 

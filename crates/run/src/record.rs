@@ -60,10 +60,9 @@ pub(crate) fn of_scan(e: Evidence<'_, Scanned>, test: Test, id: TestRecord, nati
     }
 }
 
-/// The record of a test that was interrupted, of which only parts of the window are known.
-pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord) -> TestOutput {
-    let length = Duration::from_secs_f64(test.known_s().unwrap_or(0.0));
-    let started_at = rfc3339(SystemTime::now() - length);
+/// The record of a test that was interrupted, of whose window the first `known_s` s are known.
+pub(crate) fn of_parts(request: &Request, test: Test, id: TestRecord, known_s: f64) -> TestOutput {
+    let started_at = rfc3339(SystemTime::now() - Duration::from_secs_f64(known_s));
     TestOutput { record: TestRecord { started_at, ..record(test, request, id) }, ..TestOutput::default() }
 }
 

@@ -144,14 +144,6 @@ impl Test {
         }
     }
 
-    /// End of the last part of the window that was recorded, s after its start.
-    pub(crate) fn known_s(&self) -> Option<f64> {
-        self.details.iter().find_map(|detail| match detail {
-            Detail::Aging(parts) => parts.last().map(|last| last.t_s),
-            _ => None,
-        })
-    }
-
     pub(crate) fn figure(&self, column: &Column) -> Option<f64> {
         self.values.get(column.id).copied()
     }

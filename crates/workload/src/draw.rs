@@ -48,16 +48,24 @@ pub fn scatter(key: i64, salt: u32, range: u64) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// χ² of `counts` against equal shares, in standard deviations from its mean.
-    fn chi(counts: &[u64]) -> f64 {
-        let n: u64 = counts.iter().sum();
-        let (k, each) = (counts.len() as f64, n as f64 / counts.len() as f64);
-        let chi: f64 = counts.iter().map(|c| (*c as f64 - each).powi(2) / each).sum();
-        (chi - (k - 1.0)) / (2.0 * (k - 1.0)).sqrt()
+    /// χ² of `counts` against their `weights`, in standard deviations from its mean. Cells with too few draws, which have no χ²
+    /// distribution, are counted with the next.
+    pub(crate) fn chi(counts: &[u64], weight: impl Fn(usize) -> f64) -> f64 {
+        let per_weight = counts.iter().sum::<u64>() as f64 / (0..counts.len()).map(&weight).sum::<f64>();
+        let (mut chi, mut cells, mut expected, mut counted) = (0.0, 0.0, 0.0, 0.0);
+        for (at, count) in counts.iter().enumerate() {
+            expected += per_weight * weight(at);
+            counted += *count as f64;
+            if expected >= 40.0 || at + 1 == counts.len() {
+                chi += (counted - expected).powi(2) / expected;
+                (cells, expected, counted) = (cells + 1.0, 0.0, 0.0);
+            }
+        }
+        (chi - (cells - 1.0)) / (2.0_f64 * (cells - 1.0)).sqrt()
     }
 
     #[test]
@@ -73,7 +81,8 @@ mod tests {
                 apart[cell(w[0]) * 64 + cell(w[2])] += 1;
             }
             for counts in [&single, &pairs, &apart] {
-                assert!(chi(counts).abs() < 5.0, "job {job}, salt {salt}: {}", chi(counts));
+                let chi = chi(counts, |_| 1.0);
+                assert!(chi.abs() < 5.0, "job {job}, salt {salt}: {chi}");
             }
             // As many keys are met more than once as by chance: 200,000 throws into 100,000 boxes
             // leave e⁻² of them empty.

@@ -79,7 +79,8 @@ impl Node<'_> {
 pub struct Params {
     values: BTreeMap<String, i64>,
     size_bytes: u64,
-    keys: Option<Keys>,
+    /// Which keys are drawn; `None`: all alike.
+    pub keys: Option<Keys>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -156,11 +157,6 @@ impl Params {
     #[must_use]
     pub fn with_keys(self, keys: Option<Keys>) -> Params {
         Params { keys, ..self }
-    }
-
-    /// Which keys are drawn; `None`: all alike.
-    pub fn keys(&self) -> Option<Keys> {
-        self.keys
     }
 
     pub fn to_map(&self) -> BTreeMap<String, i64> {

@@ -366,11 +366,15 @@ impl Program {
         self.steps().into_iter().filter_map(table).collect()
     }
 
-    /// Names and shares of the kinds of transactions: the arms of the first choice that is in no other step; none without one.
+    /// The choice of a transaction's kind: the first one that is in no other step.
+    pub(crate) fn choice_of_kind(&self) -> Option<&Step> {
+        self.body.iter().find(|step| matches!(step, Step::Choose { .. }))
+    }
+
+    /// Names and shares of the kinds of transactions; none if all are of one.
     pub fn kinds(&self) -> Vec<(&str, i64)> {
-        let arms =
-            self.body.iter().find_map(|step| if let Step::Choose { arms, .. } = step { Some(arms) } else { None });
-        arms.into_iter().flatten().map(|arm| (arm.name.as_str(), arm.share as i64)).collect()
+        let Some(Step::Choose { arms, .. }) = self.choice_of_kind() else { return Vec::new() };
+        arms.iter().map(|arm| (arm.name.as_str(), arm.share as i64)).collect()
     }
 
     /// Whether it draws keys that are not all alike.

@@ -51,8 +51,7 @@ impl Skew {
                 (exponent, (0..=rows.ilog2()).map(|n| octave(1 << n)).collect())
             }
             Keys::Hot { keys, draws } => {
-                let hot = (u128::from(rows) * u128::from(keys) / u128::from(MILLION)) as u64;
-                let hot = hot.max(1);
+                let hot = ((u128::from(rows) * u128::from(keys) / u128::from(MILLION)) as u64).max(1);
                 (0, vec![(1, hot, draws as f64), (hot + 1, rows - hot, (MILLION - draws) as f64)])
             }
         };
@@ -116,43 +115,26 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draw::tests::chi as chi_squared;
     use crate::draw_offset;
 
-    /// χ² of the draws of all keys against their probabilities, in standard deviations from its mean.
-    fn chi(keys: &str, rows: u64, draws: u64, probability: impl Fn(u64) -> f64) -> f64 {
+    fn chi(keys: &str, rows: u64, draws: u64, probability: impl Fn(f64) -> f64) -> f64 {
         let skew = Skew::new(keys.parse().unwrap(), rows);
         let mut counts = vec![0_u64; rows as usize];
         (0..draws).for_each(|sequence| counts[skew.draw(sequence, draw_offset(42, 3), 7) as usize] += 1);
-        let all: f64 = (1..=rows).map(&probability).sum();
-        let (mut chi, mut cells, mut expected, mut counted) = (0.0, 0.0, 0.0, 0.0);
-        for (rank, count) in (1..).zip(&counts) {
-            expected += draws as f64 * probability(rank) / all;
-            counted += *count as f64;
-            // Cells with too few draws have no χ² distribution.
-            if expected >= 50.0 || rank == rows {
-                chi += (counted - expected).powi(2) / expected;
-                (cells, expected, counted) = (cells + 1.0, 0.0, 0.0);
-            }
-        }
-        (chi - (cells - 1.0)) / (2.0_f64 * (cells - 1.0)).sqrt()
+        chi_squared(&counts, |key| probability((key + 1) as f64))
     }
 
     #[test]
     fn zipf_and_hot_keys_are_exact() {
-        for (s, rows, draws) in [
-            (1.1, 1000, 10_000_000),
-            (0.5, 100, 1_000_000),
-            (1.0, 3, 1_000_000),
-            (3.0, 1000, 1_000_000),
-            (4.9, 50, 1_000_000),
-        ] {
-            let z = chi(&format!("zipf:{s}"), rows, draws, |rank| (rank as f64).powf(-s));
+        for (s, rows, millions) in [(1.1, 1000, 10), (0.5, 100, 1), (1.0, 3, 1), (3.0, 1000, 1), (4.9, 50, 1)] {
+            let z = chi(&format!("zipf:{s}"), rows, millions * 1_000_000, |rank| rank.powf(-s));
             assert!(z.abs() < 5.0, "{s}: {z}");
         }
-        let z = chi("hot:10%:90%", 1000, 1_000_000, |rank| if rank <= 100 { 0.9 / 100.0 } else { 0.1 / 900.0 });
+        let z = chi("hot:10%:90%", 1000, 1_000_000, |rank| if rank <= 100.0 { 0.9 / 100.0 } else { 0.1 / 900.0 });
         assert!(z.abs() < 5.0, "hot: {z}");
         // An exponent that is off by two hundredths is seen.
-        assert!(chi("zipf:1.12", 1000, 1_000_000, |rank| (rank as f64).powf(-1.1)) > 20.0);
+        assert!(chi("zipf:1.12", 1000, 1_000_000, |rank| rank.powf(-1.1)) > 20.0);
     }
 
     #[test]

@@ -194,7 +194,8 @@ impl Stream {
                                 Ok((below, compile(program, &arm.body, slot)?))
                             };
                             let arms = arms.iter().map(&mut arm).collect::<Result<_, _>>()?;
-                            Op::Choose { slot: slot(var)?, arms, is_kind: false }
+                            let is_kind = program.choice_of_kind().is_some_and(|first| std::ptr::eq(first, step));
+                            Op::Choose { slot: slot(var)?, arms, is_kind }
                         }
                         Step::Execute { statement } => {
                             let s = program.statements.get(*statement).ok_or(ProgramError::NoStatement(*statement))?;
@@ -206,13 +207,7 @@ impl Stream {
                 })
                 .collect()
         }
-        let mut steps = compile(program, &program.body, &slot)?;
-        if let Some(is_kind) = steps.iter_mut().find_map(|op| match op {
-            Op::Choose { is_kind, .. } => Some(is_kind),
-            _ => None,
-        }) {
-            *is_kind = true;
-        }
+        let steps = compile(program, &program.body, &slot)?;
         let places = program.statements.iter().map(|s| s.place.clone()).collect();
         Ok(Stream {
             steps,

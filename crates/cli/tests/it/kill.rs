@@ -60,62 +60,8 @@ fn a_killed_or_interrupted_run_goes_on_and_leaves_nothing() {
 }
 
 #[test]
-fn an_interrupted_search_for_a_rate_goes_on_after_the_looks_that_were_made() {
-    let dir = results();
-    let search = "--workload LGWR-LAT1 --jobs 2 --no-probe --rate auto --p99 50ms --duration 300ms --warmup 200ms";
-    let child = start_on("null:?pause=1ms", dir.path(), search);
-    let folder = folder_with(dir.path(), "manifest.json", |text| text.matches("\"latency_ns\"").count() >= 4);
-    signal(&child, Signal::SIGINT);
-    ended(child).fails(130, &["--resume"]);
-    let number = |of: &Value| of["windows"].as_u64().unwrap();
-    let before = manifest_of(&folder);
-    let looks = before["search"]["looks"].as_array().unwrap().len() as u64;
-    assert!(looks >= 4 && tests_of(&folder).is_empty(), "{before:#}");
-    go_on(folder.to_str().unwrap());
-    let after = manifest_of(&folder);
-    // 18 windows are a search, then comes the test, which may need a longer window.
-    let more = number(&after) - number(&before);
-    assert!((19 - looks..=20 - looks).contains(&more), "{looks} looks, then {more} windows");
-    assert!(after["search"].is_null() && tests_of(&folder).len() == 1, "{after:#}");
-}
-
-#[test]
-fn an_interrupted_window_keeps_the_parts_that_ended() {
-    let results = results();
-    let line = "--plan aging --jobs 2 --duration 60s --warmup 200ms --no-probe --parameter TP-MIXED.accounts=1000 --parameter \
-                TP-MIXED.entries=1000";
-    let child = start_on("sqlite:", results.path(), line);
-    // Seconds of the window.
-    folder_with(results.path(), "live.jsonl", |live| live.matches("\"event\":\"second\"").count() >= 4);
-    signal(&child, Signal::SIGINT);
-    let ran = ended(child);
-    assert_eq!(ran.code, 130, "{}", ran.said());
-    let folder = ran.folder();
-    let [test] = &tests_of(&folder)[..] else { panic!("{}", ran.said()) };
-    let parts = test["aging"].as_array().unwrap();
-    assert!((1..60).contains(&parts.len()) && parts.iter().all(|part| part["tps"].as_f64() > Some(0.0)), "{test}");
-    assert!(test["tables_mib"].is_number() && test["commit_throughput_tps"].is_null(), "{test}");
-    assert_eq!(test["valid"], false, "nothing proves it: {test}");
-    let page = words(&report(&folder, "--format text")).join(" ");
-    assert!(page.contains("the window was interrupted"), "{page}");
-    let again = run(&["run", "--resume", folder.to_str().unwrap()]);
-    assert!(again.err.contains("nothing was left to measure") && tests_of(&folder).len() == 1, "{}", again.said());
-}
-
-/// Jobs that think for most of the time: also a small machine has CPU for all.
-const THINKING: &str = "--workload LGWR-LAT1 --jobs 2000 --think 500ms --warmup 2s --no-probe --duration 600s";
-
-#[test]
-fn an_interrupt_ends_two_thousand_sessions_in_the_middle_of_a_long_window() {
-    let dir = results();
-    let mut running = start_on("null:", dir.path(), THINKING);
-    let tasks = format!("/proc/{}/task", running.id());
-    wait_for("2,000 threads", || std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 2000));
-    std::thread::sleep(Duration::from_secs(3));
-    signal(&running, Signal::SIGINT);
-    wait_for("its end", || running.try_wait().unwrap().is_some());
-    ended(running).fails(130, &[]);
-    assert_eq!(leftovers(dir.path()), Vec::<String>::new());
+fn what_is_long_is_interrupted_in_the_middle_and_keeps_what_was_known() {
+    hold_runs(include_str!("data/demands/interrupted.toml"), &[]);
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Endpoint {
                     let own = c.number("SELECT CONNECTION_ID()").map_err(|e| (e, 0))?;
                     c.session = own.map_or(c.session, |id| id as u32);
                 }
-                self.sessions.add(c.session, self.of_jobs);
+                self.sessions.add(c.session, self.of_jobs, None);
                 Ok(c)
             }
             // There was no session yet to lose.

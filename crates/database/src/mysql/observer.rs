@@ -126,7 +126,7 @@ impl Observation for Mysql {
 
     fn adopt_jobs(&self, sessions: &[Vec<u32>]) {
         for (instance, ids) in self.nodes.instances.iter().zip(sessions) {
-            ids.iter().for_each(|id| instance.endpoint.sessions.add(*id, true));
+            ids.iter().for_each(|id| instance.endpoint.sessions.add(*id, true, None));
         }
     }
 

@@ -94,12 +94,8 @@ impl OwnSessions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, session: u32, of_job: bool) {
-        self.ids().insert(session, (of_job, None));
-    }
-
-    pub(super) fn is_of_job(&self, session: u32, job: u32) {
-        self.ids().entry(session).and_modify(|(_, number)| *number = Some(job));
+    pub(super) fn add(&self, session: u32, of_job: bool, job: Option<u32>) {
+        self.ids().insert(session, (of_job, job));
     }
 
     pub(super) fn of_jobs(&self) -> Vec<u32> {

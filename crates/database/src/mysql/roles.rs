@@ -20,7 +20,8 @@ use crate::facts::Facts;
 use crate::request::{OpenRequest, Way};
 use crate::role::{BlockCache, LogSpace, RunLock};
 use crate::rules::SettingValues as _;
-use crate::target::{Abilities, Listening, Settings, Target, Ways};
+use crate::target::{Abilities, Settings, Target, Ways};
+use crate::tcp::Address;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -73,11 +74,11 @@ impl Target for Mysql {
 }
 
 impl Ways for Mysql {
-    fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError> {
+    fn lead(&self, request: &OpenRequest) -> Result<Option<Address>, TargetError> {
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let Way::Via(url) = &request.way else { return Ok(None) };
         let via = self.first().endpoint.via(url, request)?;
-        let listening = via.config.address.listening();
+        let address = via.config.address.here();
         let name = format!("loadline {} {} via", std::process::id(), loadline_storage::now_ns());
         let mut there = via.connect()?;
         let is_same = self.first().admin(|c| {
@@ -91,7 +92,7 @@ impl Ways for Mysql {
             return Err(refusal("via-another-server", &[("via", &via), ("here", &here)]));
         }
         *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(via));
-        Ok(listening)
+        Ok(address)
     }
 }
 

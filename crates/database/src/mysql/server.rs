@@ -104,14 +104,11 @@ impl Mysql {
     /// Opens the session of `job` at its node ([`Work::node`]), or through the proxy.
     pub(super) fn job_session(&self, work: &Work, job: u32) -> Result<Connection, TargetError> {
         let via = self.via.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let endpoint = match &via {
-            Some(via) => via,
-            None => self.nodes.of_job(work, job)?.0,
-        };
+        let endpoint = via.as_ref().map_or_else(|| self.nodes.of_job(work, job).map(|of| of.0), Ok)?;
         let c = endpoint.connect()?;
         // A proxy may give it another one for each transaction.
         if !endpoint.is_proxy {
-            endpoint.sessions.is_of_job(c.session, job);
+            endpoint.sessions.add(c.session, true, Some(job));
         }
         Ok(c)
     }

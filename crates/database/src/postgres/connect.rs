@@ -22,7 +22,7 @@ use crate::descriptor::fill;
 use crate::error::{Meaning, TargetError};
 use crate::flavour::{self, Basis, FLAVOURS, Flavour, Recognised};
 use crate::patience::{HASTY, PATIENCE, Patience, told, unanswered, waited_for};
-use crate::request::{Env, OpenRequest, Secret, Way, of_target};
+use crate::request::{Env, OpenRequest, Secret, of_target};
 use crate::role::Canceller;
 use crate::stream::{Socket, Stream};
 use crate::tcp::{Address, Names, Peer};
@@ -84,8 +84,9 @@ impl SessionRole<'_> {
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) config: Config,
-    /// The request, with how the sessions of jobs reach this endpoint.
     pub(super) request: Arc<OpenRequest>,
+    /// Whether its sessions are as behind a pooler: with the server's own settings, and without prepared statements, which it loses.
+    pub(super) is_plain: bool,
     /// Whether each login reaches the server, which counts it as a transaction; not so at a pooler.
     pub(super) logs_in: bool,
     /// Settings that sessions have otherwise than direct ones, of a proxy or pooler.
@@ -117,10 +118,10 @@ impl Endpoint {
         // PostgreSQL truncates names to 63 bytes: the suffix that distinguishes sessions must fit.
         let name = config.application_name.as_deref().unwrap_or("loadline");
         let name = format!("{} {}", clip(name, 16), clip(&request.run, 32)).trim().to_owned();
-        let way = if request.way == Way::Own { Way::Own } else { Way::Direct };
         Ok(Endpoint {
             config,
-            request: Arc::new(OpenRequest { way, ..request.clone() }),
+            request: Arc::new(request.clone()),
+            is_plain: false,
             logs_in: true,
             unlike: Vec::new(),
             tls,
@@ -136,27 +137,13 @@ impl Endpoint {
         // Sessions that a pooler keeps open are none of the jobs that go another way.
         let name = format!("{} via {:08x}", clip(&self.name, 40), loadline_storage::now_ns() as u32);
         let ledger = Arc::clone(&self.ledger);
-        Ok(Endpoint { logs_in: false, name, ledger, ..Endpoint::new(url, request, of_target(false))? }.shared())
+        let endpoint = Endpoint::new(url, request, of_target(false))?;
+        Ok(Endpoint { logs_in: false, is_plain: true, name, ledger, ..endpoint })
     }
 
-    /// This endpoint with all its sessions as behind a pooler: with the server's own settings.
-    pub(super) fn shared(mut self) -> Endpoint {
-        Arc::make_mut(&mut self.request).way = Way::Via(String::new());
-        self
-    }
-
-    /// Whether sessions of `role` are opened as behind a pooler.
-    fn is_shared(&self, role: SessionRole) -> bool {
-        match &self.request.way {
-            Way::Own => false,
-            Way::Direct => matches!(role, SessionRole::Job(..)),
-            Way::Via(_) => true,
-        }
-    }
-
-    /// Whether jobs have prepared statements with names: a pooler loses them.
-    pub(super) fn names_statements(&self) -> bool {
-        self.request.way == Way::Own
+    /// The endpoint with plain sessions.
+    pub(super) fn plain(&self) -> Endpoint {
+        Endpoint { is_plain: true, ..self.clone() }
     }
 
     pub(super) fn job_prefix(&self) -> String {
@@ -231,20 +218,19 @@ impl Endpoint {
     }
 
     fn start_session(&self, c: &mut Connection, role: SessionRole) -> Result<(), TargetError> {
-        let is_shared = self.is_shared(role);
         let purpose = match role {
             // A pooler would set another name before each transaction of another session.
-            _ if is_shared => "job 0".to_owned(),
+            _ if self.is_plain => "job 0".to_owned(),
             SessionRole::Lock => "lock".to_owned(),
             SessionRole::Inspect | SessionRole::Admin => "admin".to_owned(),
             SessionRole::Observer => "observer".to_owned(),
             SessionRole::Job(_, job) => format!("job {job}"),
         };
         let name = format!("{} {purpose}", self.name);
-        let workers = if is_shared { None } else { role.workers() };
+        let workers = if self.is_plain { None } else { role.workers() };
         let parallel = workers.map_or_else(Vec::new, sql::parallel_settings);
         // A pooler refuses most, and sets the others anew before each transaction if the server writes them otherwise (`ISO, MDY`).
-        let lists = if is_shared { Vec::new() } else { role.settings() };
+        let lists = if self.is_plain { Vec::new() } else { role.settings() };
         let lists = lists.into_iter().flatten();
         let mut parameters =
             vec![("user", self.config.user.as_str()), ("database", &self.config.database), ("application_name", &name)];
@@ -271,7 +257,7 @@ impl Endpoint {
         let is_timed = matches!(role, SessionRole::Observer | SessionRole::Job(..));
         let is_set = !matches!(role, SessionRole::Inspect);
         for (is_set, texts) in [(is_set, &texts.session_settings), (is_timed, &texts.io_timing)] {
-            if is_set && !is_shared {
+            if is_set && !self.is_plain {
                 texts.all(c.version).try_for_each(|sql| c.query(sql).map(drop))?;
             }
         }

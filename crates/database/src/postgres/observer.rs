@@ -41,8 +41,8 @@ struct ObserverSession {
 pub(super) struct PgObserver {
     sessions: Vec<ObserverSession>,
     job_prefix: String,
-    /// Whether sessions are a pooler's, which serve any job, and keep the name of the last one.
-    is_shared: bool,
+    /// Whether sessions are plain: a pooler's serve any job, and all have the name of one.
+    is_plain: bool,
     /// Prefix of the names of all of loadline's sessions.
     own_prefix: String,
     local: bool,
@@ -150,7 +150,7 @@ impl PgObserver {
         Ok(PgObserver {
             sessions,
             job_prefix: via.as_deref().unwrap_or(direct).job_prefix(),
-            is_shared: via.is_some(),
+            is_plain: via.is_some(),
             own_prefix: direct.name.clone(),
             local: instances.iter().all(|i| i.local),
             by_node: instances.len() > 1 && instances.len() == target.nodes.endpoints.len(),
@@ -195,7 +195,7 @@ impl Observer for PgObserver {
                     (Some("other"), Some(_)) => sample.others = sample.others.map(|n| n + count),
                     (Some("other"), None) => sample.others = None,
                     (_, Some(doing)) => {
-                        let jobs = if self.is_shared { None } else { row.value(3) };
+                        let jobs = if self.is_plain { None } else { row.value(3) };
                         let jobs = jobs.unwrap_or_default().split(',').filter_map(|n| n.parse::<u32>().ok());
                         sample.jobs.entry(doing.clone()).or_default().extend(jobs);
                         *sample.sessions.entry(doing).or_default() += count;

@@ -32,7 +32,8 @@ use crate::role::{
     Observer, ParallelQueries, ParallelWorkers, Privilege, RunLock, Scope, WorkerLimit, median_of_three,
 };
 use crate::rules::SettingValues as _;
-use crate::target::{Abilities, Listening, Nodes, RemainingNodes, Target, Ways};
+use crate::target::{Abilities, Nodes, RemainingNodes, Target, Ways};
+use crate::tcp::Address;
 use crate::work::Work;
 use crate::workload_tables::{Kept, LoadedTables, LoadsTables};
 
@@ -53,14 +54,14 @@ impl Target for Postgres {
         });
         let mut notes = self.private_server().map_or_else(Vec::new, |s| s.notes.clone());
         notes.extend(self.primary().recognised.note());
-        let unlike = self.via().map_or_else(Vec::new, |via| via.unlike.clone()).join("; ");
-        let via = self.via().map_or_else(String::new, |via| via.config.shown.clone());
+        let way = self.via().map(|via| (via.config.shown.clone(), via.unlike.join("; ")));
+        let (via, unlike) = way.unwrap_or_default();
         let [nodes, instances] = [self.facts.nodes, self.nodes.instances.len() as u32].map(|n| n.to_string());
         let parts = [("urls", nodes.as_str()), ("instances", &instances), ("url", &via), ("settings", &unlike)];
         for (holds, note) in [
             (self.nodes.endpoints.len() > 1, "nodes"),
             (self.facts.read_only_nodes > 0, "standbys"),
-            (!self.primary().names_statements(), "unprepared"),
+            (self.primary().request.way != Way::Own, "unprepared"),
             (!unlike.is_empty(), "unlike"),
             (true, "autovacuum"),
             (true, "parallel"),
@@ -243,25 +244,23 @@ impl Doctor for Postgres {
 
 impl ClientDriver for Postgres {
     fn client_session(&self, work: &Work, job: u32) -> Result<Box<dyn ClientSession>, TargetError> {
-        let named = self.primary().names_statements();
+        let named = self.via().is_none();
         Ok(Box::new(PgClientSession::open(self.job_session(work, job)?, work, named)?))
     }
 
     /// Has all sessions that a pooler keeps open for jobs report what they did: as many transactions as there are sessions, all open at a
     /// time, so that each has one of its own.
     fn publish_shared(&self) -> Result<(), TargetError> {
-        let Some(via) = self.via() else { return Ok(()) };
+        let Some(via) = self.via().filter(|via| !via.logs_in) else { return Ok(()) };
         let of_jobs = KNOWLEDGE.queries.text("processes", &[]);
         let pooled = self.at_primary(|c| Ok(c.query_with(&of_jobs, &[&via.job_prefix()])?.len()))?;
         let flush = KNOWLEDGE.texts.flush.at(self.first().version);
         let begin = format!("BEGIN; {}", sql::own(flush.unwrap_or("SELECT 1")));
-        let mut open = Vec::new();
-        for _ in 0..pooled {
+        let opened = || {
             let mut c = via.connect(SessionRole::Inspect)?;
-            c.query(&begin)?;
-            open.push(c);
-        }
-        for c in &mut open {
+            c.query(&begin).map(|_| c)
+        };
+        for c in &mut (0..pooled).map(|_| opened()).collect::<Result<Vec<_>, TargetError>>()? {
             c.query("COMMIT")?;
             c.book();
         }
@@ -354,11 +353,13 @@ impl BlockCache for Postgres {
 }
 
 impl Ways for Postgres {
-    fn lead(&self, request: &OpenRequest) -> Result<Option<Listening>, TargetError> {
-        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    fn lead(&self, request: &OpenRequest) -> Result<Option<Address>, TargetError> {
+        let lead = |to: Option<Endpoint>| *self.via.lock().unwrap_or_else(PoisonError::into_inner) = to.map(Arc::new);
+        // Both ways differ in nothing else.
+        lead((request.way != Way::Own).then(|| self.primary().plain()));
         let Way::Via(url) = &request.way else { return Ok(None) };
         let mut endpoint = self.primary().via(url, request)?;
-        let listening = endpoint.config.address.listening();
+        let address = endpoint.config.address.here();
         let (here, private) = (self.first(), self.server.is_some());
         let mut c = endpoint.connect(SessionRole::Inspect)?;
         let [via, at] = [endpoint.config.shown.clone(), here.endpoint.config.shown.clone()];
@@ -380,12 +381,12 @@ impl Ways for Postgres {
             endpoint.logs_in = true;
             c.own_commits += 1;
         }
-        let mut bare = Endpoint::clone(&here.endpoint).shared().connect(SessionRole::Inspect)?;
+        let mut bare = here.endpoint.plain().connect(SessionRole::Inspect)?;
         endpoint.unlike = unlike(&mut bare, &mut c)?;
         bare.book();
         c.book();
-        *self.via.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(endpoint));
-        Ok(listening)
+        lead(Some(endpoint));
+        Ok(address)
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) struct Postgres {
     pub(super) url: String,
     /// The standbys that commits can wait for: those of a private server, or the user's.
     pub(super) pair: Option<Arc<Pair>>,
-    /// The proxy or pooler through which jobs go now.
+    /// The proxy or pooler through which jobs go now, or the plain way with which it is compared.
     pub(super) via: Arc<Mutex<Option<Arc<Endpoint>>>>,
     /// Workload tables known to be complete.
     pub(super) loaded: Arc<LoadedTables>,
@@ -110,11 +110,9 @@ fn add(
 /// Why counters of `nodes` cannot be read; `c` is a session of the first.
 fn gaps(c: &mut Connection, way: &Way, nodes: &PgNodes) -> Result<CounterGaps, TargetError> {
     let settings = &nodes.instances[0].settings;
-    let timed = match way {
-        Way::Own => KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default(),
-        // Their sessions have no settings of their own.
-        Way::Direct | Way::Via(_) => "current_setting('track_io_timing') = 'on'",
-    };
+    // Sessions of ways that are compared have no settings of their own.
+    let own = KNOWLEDGE.texts.reads_are_timed.at(c.version).unwrap_or_default();
+    let timed = if *way == Way::Own { own } else { "current_setting('track_io_timing') = 'on'" };
     let is_timed = c.row(&format!("SELECT {timed}"))?.is_true(0);
     let is_local = nodes.instances.iter().all(|i| i.local);
     let proc_stat = match nodes.instances.len() {

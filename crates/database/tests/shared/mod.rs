@@ -98,22 +98,20 @@ pub(crate) fn transact(
 pub(crate) fn both_drivers_write_the_same_bytes(target: &dyn Target, contents: impl Fn(&Work) -> String) -> usize {
     let mut seen = 0;
     let of = |code: &str| Work::from_catalogue(code, &[]).unwrap();
-    let skewed = |code: &str, accounts: i64, keys: &str| {
-        let work = Work::from_catalogue(code, &[("accounts", accounts)]).unwrap();
+    let skewed = |(accounts, keys): (i64, &str)| {
+        let work = Work::from_catalogue("TP-LIGHT", &[("accounts", accounts)]).unwrap();
         Work::new(work.workload, work.params.with_keys(Some(keys.parse().unwrap())), 42, Default::default())
     };
-    for work in [
+    let skewed = [(1000, "zipf:1.1"), (7, "zipf:2"), (1000, "zipf:0.3"), (1000, "hot:10%:90%")].map(skewed);
+    let alike = [
         of("LGWR-LAT1"),
         of("LGWR-LAT25"),
         of("LGWR-THR"),
         of("LGWR-MIXED"),
         // Of a thousand payloads five are new.
         Work { payload: Payload { compressibility: 0.0, duplicates: Some(0.995) }, ..of("LGWR-LAT1") },
-        skewed("TP-LIGHT", 1000, "zipf:1.1"),
-        skewed("TP-LIGHT", 7, "zipf:2"),
-        skewed("TP-LIGHT", 1000, "zipf:0.3"),
-        skewed("TP-LIGHT", 1000, "hot:10%:90%"),
-    ] {
+    ];
+    for work in alike.into_iter().chain(skewed) {
         // Jobs draw with another seed than the rows, as in every window of a run but the first.
         let work = Work { draws: 77, ..work };
         let code = &work.workload.code;

@@ -3,12 +3,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use loadline_database::Canceller;
+use loadline_model::Latencies;
 use loadline_model::plan::Payload;
 use loadline_workload::JobStart;
 
 use super::*;
 use crate::Tally;
 use crate::between::{CurrentCanceller, Renewed};
+use crate::schedule::Parts;
 
 /// An engine with a given transaction time and failure rate.
 #[derive(Default)]
@@ -81,10 +83,10 @@ fn run_with<'s>(
     let start_ns = now_ns();
     let open_ns = start_ns + warmup_ms * 1_000_000;
     let schedule = Schedule { start_ns, open_ns, close_ns: open_ns + window_ms * 1_000_000 };
-    let shared = Shared::new(1, Arc::new(AtomicBool::new(false)));
+    let shared = Shared::new(1, Arc::new(AtomicBool::new(false))).split(Parts::Marked);
     let timing = Timing { start_ns, window_ns: schedule.window_ns() };
     shared.set_window(schedule);
-    let _ = shared.phase.set(AtomicBool::new(true));
+    shared.mark(true);
     let pace = rate.map(|r| Pace::new(r, 0, 1, start_ns));
     let (result, tally) = std::thread::scope(|scope| {
         let running = scope.spawn(|| {
@@ -100,6 +102,8 @@ fn run_with<'s>(
         shared.stop.store(true, Ordering::Relaxed);
         running.join().unwrap()
     });
+    let parts: Vec<u64> = shared.parts().iter().map(Latencies::count).collect();
+    assert_eq!(parts, [0, tally.transaction.count()]);
     (result, tally, schedule)
 }
 
@@ -109,11 +113,9 @@ fn time_in_transactions_fills_the_window() {
     assert!(result.ran_through(&schedule) && tally.errors_total == 0);
     assert_eq!(tally.total, result.total);
     // With the one at the window end, if it did not end right there.
-    let (kept, counted) = (result.slowest.as_ref().unwrap().kept().0.len() as u64, tally.transaction.count());
+    let (kept, counted) = (result.slowest.as_ref().unwrap().kept.len() as u64, tally.transaction.count());
     assert!((counted..=counted + 1).contains(&kept), "{kept} of {counted}");
     assert_eq!(tally.per_step.iter().sum::<u64>(), tally.transaction.count());
-    let [outside, inside] = &tally.by_phase[..] else { panic!("a phase is active") };
-    assert_eq!([outside.count(), inside.count()], [0, tally.transaction.count()]);
     let share = result.time_in_transactions_ns() / schedule.window_ns() as f64;
     // Each of them took 2 ms or more, the first perhaps before the window.
     let least_ns = (tally.transaction.count() - 1) as f64 * 2e6;

@@ -126,6 +126,9 @@ pub const CPU_SHARES: [&Column; 5] = [CPU_BUSY_PCT, CPU_USER_PCT, CPU_SYS_PCT, C
 /// Interval of a rate that was found, looks of the search, and the objective as [`RateObjective::figures`](crate::load::RateObjective).
 pub const RATE_SEARCH: [&Column; 5] = [RATE_LOW_TPS, RATE_HIGH_TPS, RATE_LOOKS, RATE_OBJECTIVE_MS, RATE_OBJECTIVE_PCT];
 
+/// Size of the tables, and what is unused in them.
+pub const WEAR: [&Column; 3] = [TABLES_MIB, TABLES_FREE_MIB, DEAD_ROWS];
+
 /// As [`Keys::figures`](crate::Keys::figures).
 pub const KEYS: [&Column; 3] = [KEYS_ZIPF, KEYS_HOT_PCT, KEYS_HOT_DRAWS_PCT];
 

@@ -11,22 +11,12 @@ use crate::svg;
 use crate::templates::prose;
 use crate::words::{heading_of, value};
 
-/// The columns drawn, in their order, with what each is in a part of the window.
-type Drawn = (&'static Column, fn(&AgePoint, &str) -> Option<f64>);
-const DRAWN: [Drawn; 5] = [
-    (column::COMMIT_THROUGHPUT_TPS, |point, _| Some(point.tps)),
-    (column::TRANSACTION_TIME_NS_P99, |point, _| point.p99_ns.map(|ns| ns as f64 / 1e6)),
-    (column::TABLES_MIB, |point, id| point.sizes.get(id).copied()),
-    (column::TABLES_FREE_MIB, |point, id| point.sizes.get(id).copied()),
-    (column::DEAD_ROWS, |point, id| point.sizes.get(id).copied()),
-];
-
 pub(crate) fn section(sides: &[PlatformRun<'_>]) -> Section {
     let mut blocks = Vec::new();
     for (colour, side) in sides.iter().enumerate() {
         for test in side.run.records.iter().filter(|r| !r.aging().is_empty()) {
             blocks.push(Block::para(verdict(test, if sides.len() > 1 { &side.label } else { "" })));
-            blocks.extend(Block::charts(2, DRAWN.iter().filter_map(|drawn| chart(test, drawn, colour))));
+            blocks.extend(Block::charts(2, charts(test, colour)));
         }
     }
     Section::new("aging", "Aging", blocks)
@@ -38,7 +28,7 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
     let [found, later] = [&rates[..], &rates[rates.len() / 2..]].map(drift);
     let p99 = test.aging().iter().map(|point| Some(point.p99_ns? as f64)).collect::<Option<Vec<f64>>>();
     let told = |of: Drift| format!("{:+.1} % ({:.1} standard errors)", of.change * 100.0, of.errors.abs());
-    let sizes = [column::TABLES_MIB, column::TABLES_FREE_MIB, column::DEAD_ROWS].map(|column| {
+    let sizes = column::WEAR.map(|column| {
         let of = |point: &AgePoint| point.sizes.get(column.id).map(|v| value(column, *v));
         let ends = test.aging().first().and_then(of).zip(test.aging().iter().rev().find_map(of));
         let why = test.absent.get(column.id).cloned().unwrap_or_else(|| "not measured".to_owned());
@@ -64,15 +54,22 @@ pub(crate) fn verdict(test: &TestRecord, platform: &str) -> String {
     prose("aging", context)
 }
 
-fn chart(test: &TestRecord, (column, of): &Drawn, colour: usize) -> Option<Chart> {
-    let from_due = *column == column::TRANSACTION_TIME_NS_P99 && test.load().has_rate();
-    let column = if from_due { column::RESPONSE_TIME_NS_P99 } else { *column };
-    let points = test.aging().iter().filter_map(|point| Some((point.t_s / 60.0, of(point, column.id)?)));
-    let line = svg::ChartLine::through(&format!("test {}", test.test), colour, points);
-    if line.points.len() < 2 {
-        return None;
-    }
-    let title = format!("{}, test {}: {}", test.workload, test.test, column.title.to_lowercase());
-    let labels = ["Time since window start [min]".to_owned(), heading_of(column, false)];
-    svg::Chart::of_lines(title, labels, vec![line], (480.0, 220.0)).drawn()
+/// Throughput, 99th percentile and sizes over the time since the window start.
+fn charts(test: &TestRecord, colour: usize) -> impl Iterator<Item = Chart> {
+    let chart = |column: &Column, of: &dyn Fn(&AgePoint) -> Option<f64>| {
+        let points = test.aging().iter().filter_map(|point| Some((point.t_s / 60.0, of(point)?)));
+        let line = svg::ChartLine::through(&format!("test {}", test.test), colour, points);
+        if line.points.len() < 2 {
+            return None;
+        }
+        let title = format!("{}, test {}: {}", test.workload, test.test, column.title.to_lowercase());
+        let labels = ["Time since window start [min]".to_owned(), heading_of(column, false)];
+        svg::Chart::of_lines(title, labels, vec![line], (480.0, 220.0)).drawn()
+    };
+    let from_due = test.load().has_rate();
+    let p99 = if from_due { column::RESPONSE_TIME_NS_P99 } else { column::TRANSACTION_TIME_NS_P99 };
+    let tps = chart(column::COMMIT_THROUGHPUT_TPS, &|point| Some(point.tps));
+    let times = chart(p99, &|point| point.p99_ns.map(|ns| ns as f64 / 1e6));
+    let sizes = column::WEAR.map(|column| chart(column, &|point| point.sizes.get(column.id).copied()));
+    [tps, times].into_iter().chain(sizes).flatten()
 }

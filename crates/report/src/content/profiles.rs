@@ -24,27 +24,21 @@ struct Figure {
     unit: &'static str,
     /// In tps or ns.
     of: fn(&KindFigures) -> Option<f64>,
-    shown: fn(f64) -> String,
 }
 
 const FIGURES: [Figure; 4] = [
-    Figure { name: "tps", unit: "tps", of: |kind| Some(kind.tps), shown: whole },
-    Figure { name: "p50", unit: "ms", of: |kind| Some(kind.transaction_ns?[1]), shown: ms },
-    Figure { name: "p95", unit: "ms", of: |kind| kind.p95_ns, shown: ms },
-    Figure { name: "p99", unit: "ms", of: |kind| Some(kind.transaction_ns?[2]), shown: ms },
+    Figure { name: "tps", unit: "tps", of: |kind| Some(kind.tps) },
+    Figure { name: "p50", unit: "ms", of: |kind| Some(kind.transaction_ns?[1]) },
+    Figure { name: "p95", unit: "ms", of: |kind| kind.p95_ns },
+    Figure { name: "p99", unit: "ms", of: |kind| Some(kind.transaction_ns?[2]) },
 ];
 const PERCENTILES: &[Figure] = FIGURES.split_at(1).1;
 
-fn ms(ns: f64) -> String {
-    number(ns / 1e6, 3)
-}
-
 /// Percentiles of the times of each kind; `None` if all transactions are of one.
 pub(crate) fn chart(r: &TestRecord) -> Option<Chart> {
-    let height =
-        |ns: f64, name: &str, kind: &KindFigures| (ns / 1e6, format!("{}: {name} {}", kind.name, duration_ns(ns)));
     let heights = |kind: &KindFigures| -> Vec<Height> {
-        PERCENTILES.iter().map(|of| (of.of)(kind).map(|ns| height(ns, of.name, kind))).collect()
+        let text = |name: &str, ns: f64| format!("{}: {name} {}", kind.name, duration_ns(ns));
+        PERCENTILES.iter().map(|of| (of.of)(kind).map(|ns| (ns / 1e6, text(of.name, ns)))).collect()
     };
     let bars = Bars {
         title: format!("{} with {}: times of each kind", r.workload, counted(r.jobs as usize, "job")),
@@ -133,7 +127,8 @@ fn lines<'a>(tests: &[&'a TestRecord], compare: impl Fn(&InTest<'_>) -> Option<C
 
 fn kinds(lines: Vec<Line<'_>>) -> Option<Table> {
     let row = |(first, kind, figure, (sides, ratio, interval)): &Line<'_>| {
-        let [a, b] = [sides.0, sides.1].map(figure.shown);
+        let shown = |of: f64| if figure.unit == "ms" { number(of / 1e6, 3) } else { whole(of) };
+        let [a, b] = [sides.0, sides.1].map(shown);
         context! {
             workload => first.workload, jobs => first.jobs, kind, name => figure.name, unit => figure.unit, a, b, ratio,
             interval => interval.as_ref().ok(), why => interval.as_ref().err(),

@@ -404,10 +404,8 @@ fn a_mix_is_checked_by_the_rows_and_syncs_of_its_parts() {
 fn kinds_that_are_not_all_transactions_fail() {
     let of = |kind: fn(u64) -> Option<usize>, change: fn(&mut Case)| {
         let each = move |schedule: &Schedule, books: &mut Books<'_>| {
-            for n in 0..1000 {
-                let start = schedule.open_ns + n * 1_000_000;
-                books.completed(schedule, kind(n), start, None, start + 500_000 + n);
-            }
+            let starts = (0..1000).map(|n| (n, schedule.open_ns + n * 1_000_000));
+            starts.for_each(|(n, start)| books.completed(schedule, kind(n), start, None, start + 500_000 + n));
         };
         let mut case = testing::case(Work::from_catalogue("TP-MIXED", &[]).unwrap(), jobs(2, each));
         change(&mut case);

@@ -1,9 +1,7 @@
 //! Time of jobs between transactions, and figures of each part of them.
 
-use loadline_analyze::rate::{FoundRate, LOOKS};
 use loadline_database::Work;
 use loadline_load::{JobResult, Measured, Request, Schedule, Tally};
-use loadline_model::load::RateObjective;
 use loadline_model::record::{KindFigures, PopulationFigures};
 use loadline_model::{Driver, JobLoad, Keys, Latencies, Population, column};
 
@@ -92,12 +90,6 @@ pub(crate) fn figures(e: &Evidence<'_>, out: &mut Test) {
     out.set_all([column::CONNECTS_PER_S, column::CONNECTING_PCT], shares);
     let times = connect.and_then(|connect| connect.summary_ns().ok_or("no session was opened in the window"));
     out.set_all(column::CONNECT_TIMES.all(), times);
-}
-
-pub(crate) fn found_rate(found: FoundRate, objective: RateObjective, test: &mut Test) {
-    let [ms, pct] = objective.figures();
-    let figures = [found.low, found.high, LOOKS as f64, ms, pct];
-    column::RATE_SEARCH.into_iter().zip(figures).for_each(|(column, figure)| test.set(column, figure));
 }
 
 /// Mean think time of `jobs`, ns: their time in it over the number that ended. Of exponential times that is the estimate with the

@@ -43,7 +43,7 @@ fn of_samples(
     let jobs = jobs.get(..WATCHED_JOBS as usize).unwrap_or(jobs);
     let watched = || jobs.iter().filter_map(|job| Some((job, job.slowest.as_ref()?)));
     // Above it no job's are missing.
-    let above_ns = watched().map(|(_, slowest)| slowest.kept().1).max().ok_or(NoCause::NotKept)?.max(p99_ns);
+    let above_ns = watched().map(|(_, slowest)| slowest.floor_ns).max().ok_or(NoCause::NotKept)?.max(p99_ns);
     let samples = || samples.iter().filter(|(at_ns, _)| schedule.counts(*at_ns));
     let known = samples().filter(|(_, sample)| sample.jobs.values().any(|jobs| !jobs.is_empty())).count();
     if known == 0 {
@@ -58,10 +58,10 @@ fn of_samples(
     if transactions == 0 {
         return Err(NoCause::NoneSlower(of));
     }
-    let (mut events, mut background) = (EventSamples::new(), EventSamples::new());
-    let (mut moments, mut counts) = (BTreeSet::new(), [0; 2]);
+    let (mut events, mut moments, mut counts) = (EventSamples::new(), BTreeSet::new(), [0; 2]);
     for (at_ns, sample) in samples() {
         let asked_ns = at_ns - sample.took_ns / 2;
+        let work: BTreeSet<&String> = sample.background.iter().flatten().collect();
         for (event, numbers) in &sample.jobs {
             let of = |job: &u32| place(slow.get(*job as usize)?.as_ref()?, [asked_ns, asked_ns + sample.took_ns]);
             for place in numbers.iter().filter_map(of) {
@@ -69,23 +69,25 @@ fn of_samples(
                 if place == SLOW {
                     moments.insert(asked_ns);
                 }
-                events.entry(event).or_default()[place] += 1;
-                let work: BTreeSet<&String> = sample.background.iter().flatten().collect();
-                work.into_iter().for_each(|work| background.entry(work).or_default()[place] += 1);
+                let meanwhile = work.iter().map(|work| (WaitClass::Background, *work));
+                meanwhile.chain([(class(event), event)]).for_each(|of| events.entry(of).or_default()[place] += 1);
             }
         }
     }
     // Between two transactions sessions wait for their clients too: so often, as the jobs' clocks say.
     let between_ns = |job: &JobResult| (job.thinking_ns as f64 + job.time_outside_ns(schedule)).max(0.0);
     let between: f64 = watched().map(|(job, _)| between_ns(job)).sum::<f64>() / schedule.window_ns().max(1) as f64;
-    let [mut waits, mut background] = [by_class(events, class), by_class(background, |_| WaitClass::Background)];
+    let mut waits = by_class(events);
     let client = waits.iter_mut().find(|wait| wait.class == WaitClass::Client);
     let idle = client.map_or(0, |wait| {
         let idle = wait.others.min((between * known as f64) as u64);
         wait.others -= idle;
         idle
     });
-    background.iter_mut().for_each(|work| work.others -= work.others * idle / counts[OTHER].max(1));
+    let is_work = |wait: &SlowWait| wait.class == WaitClass::Background;
+    for work in waits.iter_mut().filter(|wait| is_work(wait)) {
+        work.others -= work.others * idle / counts[OTHER].max(1);
+    }
     let [samples, others] = [counts[SLOW], counts[OTHER] - idle];
     let slow_ns: u64 = completed().map(|[start, end]| end - start).sum();
     let others_ns = watched().map(|(job, _)| job.sum_ns).sum::<u64>().saturating_sub(slow_ns);
@@ -100,10 +102,7 @@ fn of_samples(
         others,
         waits: Vec::new(),
     };
-    for of_kind in [&mut waits, &mut background] {
-        of_kind.sort_by(|a, b| found.explained(b).total_cmp(&found.explained(a)));
-    }
-    waits.append(&mut background);
+    waits.sort_by(|a, b| is_work(a).cmp(&is_work(b)).then(found.explained(b).total_cmp(&found.explained(a))));
     found.waits = waits;
     Ok(found)
 }
@@ -115,20 +114,16 @@ const OTHER: usize = 1;
 /// Where a sample of a job belongs, of whose slow transactions these are start and end, in order; `None` if that is not known.
 fn place(slow: &[[u64; 2]], [asked_ns, answered_ns]: [u64; 2]) -> Option<usize> {
     // The last that began before the answer.
-    let Some([start, end]) = slow[..slow.partition_point(|[start, _]| *start < answered_ns)].last() else {
-        return Some(OTHER);
-    };
-    match (*start <= asked_ns && answered_ns <= *end, *end <= asked_ns) {
-        (true, _) => Some(SLOW),
-        (false, true) => Some(OTHER),
-        (false, false) => None,
+    match slow[..slow.partition_point(|[start, _]| *start < answered_ns)].last() {
+        Some([start, end]) if *start <= asked_ns && answered_ns <= *end => Some(SLOW),
+        Some([_, end]) if *end > asked_ns => None,
+        _ => Some(OTHER),
     }
 }
 
 /// Start and end of a job's transactions that took longer than `above_ns`, in order.
 fn slow_of(slowest: &Slowest, above_ns: u64) -> Vec<[u64; 2]> {
-    let mut slow: Vec<[u64; 2]> =
-        slowest.kept().0.iter().copied().filter(|[start, end]| end - start > above_ns).collect();
+    let mut slow: Vec<[u64; 2]> = slowest.kept.iter().copied().filter(|[start, end]| end - start > above_ns).collect();
     slow.sort_unstable();
     slow
 }
@@ -147,15 +142,14 @@ fn class(events: &WaitEvents, event: &str) -> WaitClass {
     classes.into_iter().find(|(known, _)| known.has(event)).map_or(WaitClass::Other, |(_, class)| class)
 }
 
-/// Samples of events, within slow transactions and others.
-type EventSamples<'a> = BTreeMap<&'a String, [u64; 2]>;
+/// Samples of events and of work in the background, within slow transactions and others.
+type EventSamples<'a> = BTreeMap<(WaitClass, &'a String), [u64; 2]>;
 
-fn by_class(events: EventSamples<'_>, class: impl Fn(&str) -> WaitClass) -> Vec<SlowWait> {
-    let mut events: Vec<(&String, [u64; 2])> = events.into_iter().collect();
+fn by_class(events: EventSamples<'_>) -> Vec<SlowWait> {
+    let mut events: Vec<_> = events.into_iter().collect();
     events.sort_by_key(|(_, counts)| std::cmp::Reverse(*counts));
     let mut waits: Vec<SlowWait> = Vec::new();
-    for (event, [samples, others]) in events {
-        let class = class(event);
+    for ((class, event), [samples, others]) in events {
         let is_alone = matches!(class, WaitClass::Other | WaitClass::Background);
         match waits.iter_mut().find(|wait| wait.class == class && !is_alone) {
             Some(wait) => (wait.samples, wait.others) = (wait.samples + samples, wait.others + others),
@@ -246,10 +240,8 @@ mod tests {
         for samples in [&[][..], &[(0, WaitSample::default())]] {
             assert_eq!(slowest_of(&two(), samples), Err(NoCause::NotSampled));
         }
-        assert_eq!(
-            slowest_of(&two().map(|job| JobResult { slowest: None, ..job }), &samples(|_| "CPU")),
-            Err(NoCause::NotKept)
-        );
+        let unknown = two().map(|job| JobResult { slowest: None, ..job });
+        assert_eq!(slowest_of(&unknown, &samples(|_| "CPU")), Err(NoCause::NotKept));
         assert_eq!(slowest_of(&[job(190, 2)], &samples(|_| "CPU")), Err(NoCause::NoneSlower(510)));
     }
 }

@@ -1,20 +1,19 @@
 //! How the database grows old in a window: throughput, 99th percentile, size of the tables and what is unused in them, in parts.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use loadline_analyze::steady::drift;
 use loadline_database::{TargetError, Wear};
-use loadline_load::{JobResult, Request, Schedule, Shared};
+use loadline_load::{JobResult, Parts, Request, Schedule, Shared};
 use loadline_model::record::AgePoint;
-use loadline_model::{Column, Detail, Latencies, column};
+use loadline_model::{Detail, Latencies, column};
 
 use super::{Beside, Instrument, wait_until};
-use crate::evidence::Evidence;
+use crate::evidence::RunContext;
 use crate::test::Test;
 
 /// Parts of a window: as many as a look at a warm-up has values at most.
-pub(crate) const AGE_PARTS: usize = 60;
-const SIZES: [&Column; 3] = [column::TABLES_MIB, column::TABLES_FREE_MIB, column::DEAD_ROWS];
+const AGE_PARTS: usize = 60;
 
 #[derive(Default)]
 pub(super) struct Aging {
@@ -31,24 +30,21 @@ impl Instrument for Aging {
         true
     }
 
+    fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
+        request.parts = Parts::Equal(AGE_PARTS);
+        Ok(())
+    }
+
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
         self.shared = Arc::clone(shared);
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
         let ask = move || -> Result<Vec<Wear>, String> {
             let queries = target.abilities().tables.ok_or("this target has no tables")?;
-            let mut seen = Vec::new();
-            for part in 1..=AGE_PARTS as u64 {
-                // The last one before the window ends and the jobs are told so.
-                let at = |window: &Schedule| {
-                    window.open_ns + window.window_ns() / AGE_PARTS as u64 * part
-                        - (window.window_ns() / 1000).min(100_000_000)
-                };
-                match wait_until(&shared, at) {
-                    Ok(()) => seen.push(queries.wear()),
-                    Err(_) => break,
-                }
-            }
-            Ok(seen)
+            // The last one before the window ends and the jobs are told so.
+            let before_ns = |window: &Schedule| (window.window_ns() / 1000).min(100_000_000);
+            let part = |n: u64| move |w: &Schedule| w.open_ns + w.window_ns() / AGE_PARTS as u64 * n - before_ns(w);
+            let wear = |n| wait_until(&shared, part(n)).ok().map(|()| queries.wear());
+            Ok((1..=AGE_PARTS as u64).map_while(wear).collect())
         };
         self.sizes.start("aging", ask)
     }
@@ -58,12 +54,12 @@ impl Instrument for Aging {
         self.ran_until_ns = jobs.iter().map(|job| job.ran_until_ns).min().unwrap_or(0);
     }
 
-    fn report_interrupted(&self, test: &mut Test) {
+    fn report_interrupted(&self, test: &mut Test) -> Option<f64> {
         let (seen, why) = match &self.sizes.outcome {
             Ok(seen) => (seen.as_slice(), "loadline has no query for it on this database"),
             Err(why) => (&[][..], why.as_str()),
         };
-        for column in SIZES {
+        for column in column::WEAR {
             match seen.last().and_then(|wear| wear.get(column.id)) {
                 Some(Ok(value)) => test.set(column, *value),
                 Some(Err(why)) => test.set_absent(column, why.clone()),
@@ -71,18 +67,13 @@ impl Instrument for Aging {
             }
         }
         let points = self.points(seen);
+        let known_s = points.last().map(|last| last.t_s);
         let rates: Vec<f64> = points.iter().map(|point| point.tps).collect();
         test.add(Detail::Aging, points);
         let change = drift(&rates).map(|drift| drift.change * 100.0);
-        test.set_or_absent(
-            column::AGING_PCT,
-            change,
-            "no transaction completed in the window, or it has too few parts",
-        );
-    }
-
-    fn report(&self, _: &Evidence<'_>, test: &mut Test) {
-        self.report_interrupted(test);
+        let too_few = "no transaction completed in the window, or it has too few parts";
+        test.set_or_absent(column::AGING_PCT, change, too_few);
+        known_s
     }
 }
 
@@ -90,13 +81,12 @@ impl Aging {
     /// The parts of the window through which all jobs ran.
     fn points(&self, seen: &[Wear]) -> Vec<AgePoint> {
         let Some(window) = self.shared.window() else { return Vec::new() };
-        let parts = &self.shared.parts;
+        let parts = self.shared.parts();
         // Parts are rounded up, all together by less than a nanosecond each.
         let ran_ns = self.ran_until_ns.saturating_sub(window.open_ns) + parts.len() as u64;
         let ended = (ran_ns / self.shared.part_ns(window)) as usize;
         let each_s = window.window_s() / parts.len().max(1) as f64;
-        let point = |(n, times): (usize, &Mutex<Latencies>)| {
-            let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+        let point = |(n, times): (usize, &Latencies)| {
             let known = seen.get(n).into_iter().flatten();
             AgePoint {
                 t_s: (n + 1) as f64 * each_s,

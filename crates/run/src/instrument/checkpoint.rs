@@ -2,17 +2,16 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use loadline_database::{Target, TargetError};
-use loadline_load::{JobResult, Request, Schedule, Shared};
+use loadline_load::{JobResult, Parts, Request, Schedule, Shared};
 use loadline_model::snapshot::counter;
 use loadline_model::{CheckId, Column, Latencies, Note, column};
 use loadline_storage::now_ns;
 use loadline_workload::{Instrument as InstrumentSpec, Workload};
 
 use super::{Beside, Instrument, boxed, wait_until};
-use crate::evidence::Evidence;
+use crate::evidence::{Evidence, RunContext};
 use crate::test::{Test, failed, require};
 
 /// The checkpoint is requested after 1/n of the window.
@@ -26,9 +25,13 @@ pub(super) fn listed_by(workload: &Workload) -> Option<Box<dyn Instrument>> {
     boxed(workload.has(InstrumentSpec::Checkpoint).then(Checkpoint::default))
 }
 
-/// When it began and ended, ns.
 #[derive(Default)]
-struct Checkpoint(Beside<Range<u64>>);
+struct Checkpoint {
+    /// When it began and ended, ns.
+    times: Beside<Range<u64>>,
+    /// Times of transactions outside and inside.
+    shared: Arc<Shared>,
+}
 
 /// Time of the window inside and outside a checkpoint at these `times`, ns.
 fn split(times: &Range<u64>, schedule: &Schedule) -> [u64; 2] {
@@ -41,18 +44,23 @@ impl Instrument for Checkpoint {
         true
     }
 
+    fn prepare(&mut self, request: &mut Request, _: &RunContext<'_>) -> Result<(), TargetError> {
+        request.parts = Parts::Marked;
+        Ok(())
+    }
+
     fn start(&mut self, request: &Request, shared: &Arc<Shared>) -> Result<(), TargetError> {
+        self.shared = Arc::clone(shared);
         let (target, shared) = (Arc::clone(&request.target), Arc::clone(shared));
-        let _ = shared.phase.set(AtomicBool::default());
-        self.0.start("checkpoint", move || ask(target.as_ref(), &shared))
+        self.times.start("checkpoint", move || ask(target.as_ref(), &shared))
     }
 
     fn stop(&mut self, _: &[JobResult]) {
-        self.0.join();
+        self.times.join();
     }
 
     fn report(&self, e: &Evidence<'_>, test: &mut Test) {
-        let why = match (&self.0.outcome, &e.merged().by_phase[..]) {
+        let why = match (&self.times.outcome, &self.shared.parts()[..]) {
             (Ok(times), [outside, inside]) => return figures(test, e, times, [inside, outside]),
             (Ok(_), _) => "no job ran",
             (Err(why), _) => why,
@@ -65,15 +73,14 @@ impl Instrument for Checkpoint {
 
 fn ask(target: &dyn Target, shared: &Shared) -> Result<Range<u64>, String> {
     wait_until(shared, |window| window.open_ns + window.window_ns() / AFTER)?;
-    let set_active = |is: bool| shared.phase.get().into_iter().for_each(|phase| phase.store(is, Ordering::Relaxed));
-    set_active(true);
+    shared.mark(true);
     let begin_ns = now_ns();
     let done = match target.abilities().tables {
         Some(target) => target.checkpoint().map_err(|e| e.to_string()),
         None => Err("this target has no checkpoints".to_owned()),
     };
     let end_ns = now_ns();
-    set_active(false);
+    shared.mark(false);
     done.map(|()| begin_ns..end_ns)
 }
 

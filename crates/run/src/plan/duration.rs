@@ -115,12 +115,15 @@ mod tests {
     use super::*;
     use crate::testing::planned;
 
+    fn estimated(plan: &str) -> DurationEstimate {
+        DurationEstimate::new(&planned(plan))
+    }
+
     #[test]
     fn measurements_of_limits_take_time() {
         let length = |target: &str, probe: bool| {
             let more = format!("target = '{target}'\nprobe = {probe}");
-            let plan = planned(&format!("workload = ['SRV-QUERY1', 'LGWR-LAT1']\njobs = [1, 2, 4]\n{more}"));
-            DurationEstimate::new(&plan)
+            estimated(&format!("workload = ['SRV-QUERY1', 'LGWR-LAT1']\njobs = [1, 2, 4]\n{more}"))
         };
         let (with, without) = (length("sqlite:", true), length("sqlite:", false));
         let [log, statements] = [Limit::Log, Limit::Statements].map(around_test_s);
@@ -133,12 +136,8 @@ mod tests {
 
     #[test]
     fn a_search_takes_its_windows() {
-        let length = |more: &str| {
-            let plan =
-                planned(&format!("target = 'sqlite:'\nworkload = ['TP-LIGHT']\njobs = 2\nprobe = false\n{more}"));
-            DurationEstimate::new(&plan)
-        };
-        let (plain, searched) = (length(""), length("rate = 'auto'\np99 = '5ms'"));
+        let plain = "target = 'sqlite:'\nworkload = ['TP-LIGHT']\njobs = 2\nprobe = false\n";
+        let (plain, searched) = (estimated(plain), estimated(&format!("{plain}rate = 'auto'\np99 = '5ms'")));
         assert!((searched.window_s() - plain.total_s()).abs() < 1e-9);
         assert!((searched.total_s() - (1 + WINDOWS) as f64 * plain.total_s()).abs() < 1e-9);
     }

@@ -51,17 +51,14 @@ fn rate(spec: &PlanSpec, known: &Workloads, workloads: &[PlannedWorkload]) -> Re
 fn objective(spec: &PlanSpec) -> Result<Option<RateObjective>, PlanError> {
     let all = [(0, "latency", &spec.latency), (95, "p95", &spec.p95), (99, "p99", &spec.p99)];
     let given: Vec<_> = all.into_iter().filter_map(|(pct, name, time)| Some((pct, name, time.as_ref()?))).collect();
-    match (&spec.rate, &given[..]) {
-        (Some(RateSpec::Text(_)), [(pct, name, time)]) => {
-            let seconds = time_with_unit(name, time, 1e-6, 3600.0)?;
-            Ok(Some(RateObjective { pct: *pct, ns: (seconds * 1e9).round() as u64 }))
-        }
-        (Some(RateSpec::Text(_)), _) => value(
-            "--rate auto needs one objective, and not more: --p99, --p95 or --latency, such as --p99 5ms".to_owned(),
-        ),
-        // Objectives without a search are refused before.
-        _ => Ok(None),
-    }
+    // Objectives without a search are refused before.
+    let Some(RateSpec::Text(_)) = spec.rate else { return Ok(None) };
+    let [(pct, name, time)] = given[..] else {
+        let what = "--rate auto needs one objective, and not more: --p99, --p95 or --latency, such as --p99 5ms";
+        return value(what.to_owned());
+    };
+    let seconds = time_with_unit(name, time, 1e-6, 3600.0)?;
+    Ok(Some(RateObjective { pct, ns: (seconds * 1e9).round() as u64 }))
 }
 
 fn check_rate(what: &str, rate: f64) -> Result<(), PlanError> {

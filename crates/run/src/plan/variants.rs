@@ -48,7 +48,7 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     keep_common(&mut plans)?;
     let Some(mut plan) = plans.first().cloned() else { return one_plan(&base) };
-    let vias = vias(spec, &plan, arms.len())?;
+    arms.iter().filter_map(|arm| arm.via.as_ref()).try_for_each(|via| check_via(&plan, via))?;
     let scans = scans_alone(&plan)?;
     if scans {
         // A scan has one job, and its curve an interval of its own.
@@ -72,17 +72,17 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
     }
     let looks = if precision.is_some() { declare(pairs as usize, ERROR) } else { vec![pairs as usize] };
     let margin = spec.equivalence()?;
-    let labels = labels(&specs, &arms, &vias)?;
-    let variant = |(((plan, arm), label), via): (((Plan, VariantSpec), String), Option<String>)| Variant {
+    let labels = labels(&specs, &arms)?;
+    let variant = |((plan, arm), label): ((Plan, VariantSpec), String)| Variant {
         label,
         target: plan.target,
         settings: plan.settings,
         workloads: plan.workloads,
         switch: arm.switch,
-        via,
+        via: arm.via.as_deref().map(redact),
         level: None,
     };
-    let variants = plans.into_iter().zip(arms).zip(labels).zip(vias).map(variant).collect();
+    let variants = plans.into_iter().zip(arms).zip(labels).map(variant).collect();
     let seed = spec.seed.unwrap_or_else(drawn_seed);
     plan.paired = Some(Box::new(Paired { variants, pairs, precision, looks, margin, seed, links: None }));
     Ok(plan)
@@ -91,12 +91,12 @@ pub(super) fn plan(spec: &PlanSpec) -> Result<Plan, PlanError> {
 /// The variants of `spec`, two at least.
 fn given(spec: &PlanSpec) -> Result<Vec<VariantSpec>, PlanError> {
     let mut arms = spec.variant.clone().unwrap_or_default();
-    arms.resize(arms.len().max(2).max(1 + spec.via.iter().flatten().count()), VariantSpec::default());
+    let vias = || spec.via.iter().flatten();
+    arms.resize(arms.len().max(2).max(1 + vias().count()), VariantSpec::default());
+    arms.iter_mut().skip(1).zip(vias()).for_each(|(arm, via)| arm.via = Some(via.clone()));
     if let Some(n) = arms.iter().position(|arm| spec.via.is_some() && arm.driver == Some(Driver::Database)) {
-        return value(format!(
-            "arm {} has the database driver, of which no transaction goes through --via",
-            Letter::nth(n)
-        ));
+        let arm = Letter::nth(n);
+        return value(format!("arm {arm} has the database driver, of which no transaction goes through --via"));
     }
     if arms.len() > Letter::MOST {
         return value(format!("{} arms are given: {} can be compared in one run", arms.len(), Letter::MOST));
@@ -114,32 +114,21 @@ fn given(spec: &PlanSpec) -> Result<Vec<VariantSpec>, PlanError> {
     Ok(arms)
 }
 
-/// The proxies of `arms` arms, without passwords: A has none.
-fn vias(spec: &PlanSpec, plan: &Plan, arms: usize) -> Result<Vec<Option<String>>, PlanError> {
-    let given = spec.via.iter().flatten();
-    given.clone().try_for_each(|via| check_via(plan, via))?;
-    let shown = given.map(|via| Some(redact(via))).chain(std::iter::repeat(None));
-    Ok(std::iter::once(None).chain(shown).take(arms).collect())
-}
-
 /// Refuses a proxy of another kind than the target of `plan`.
 fn check_via(plan: &Plan, via: &str) -> Result<(), PlanError> {
     let (kind, proxy) = (kind_of(&plan.target)?, kind_of(via)?);
     proxy.check_url(via)?;
     let in_process = kind.capabilities().missing_drivers.iter().any(|(driver, _)| *driver == Driver::Database);
+    let (shown, target, product) = (redact(via), &plan.target, &kind.product);
     if in_process || kind.no_sessions.is_some() {
-        return value(format!("--via does not apply to {}: its jobs need no connection to a server", plan.target));
+        return value(format!("--via does not apply to {target}: its jobs need no connection to a server"));
     }
     if proxy.source_key != kind.source_key || proxy.is_temporary(via) {
-        return value(format!(
-            "--via {} is no proxy of {}: give the URL at which the proxy or pooler takes sessions of {}",
-            redact(via),
-            plan.target,
-            kind.product
-        ));
+        let url = format!("give the URL at which the proxy or pooler takes sessions of {product}");
+        return value(format!("--via {shown} is no proxy of {target}: {url}"));
     }
-    if redact(via) == plan.target {
-        return value(format!("--via {} is the target itself: give the URL of the proxy or pooler", plan.target));
+    if shown == *target {
+        return value(format!("--via {target} is the target itself: give the URL of the proxy or pooler"));
     }
     Ok(())
 }
@@ -272,11 +261,12 @@ pub(crate) fn same_kind(plan: &Plan, [a, b]: [&Variant; 2]) -> bool {
 }
 
 /// Distinction of the variants, in words; an error if one is the same as another.
-fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> Result<Vec<String>, PlanError> {
+fn labels(specs: &[PlanSpec], arms: &[VariantSpec]) -> Result<Vec<String>, PlanError> {
     let target = |n: usize| redact(specs[n].target.as_deref().unwrap_or(DEFAULT_TARGET));
     let none = BTreeMap::new();
     let settings: Vec<_> = specs.iter().map(|spec| spec.setting.as_ref().unwrap_or(&none)).collect();
     let switch = |n: usize| arms[n].switch.as_deref();
+    let way = |n: usize| arms[n].via.as_deref().map(redact);
     let reads = |n: usize| switch(n).is_some_and(|text| text.contains(ARM_VARIABLE));
     let is_same: [&dyn Fn(usize, usize) -> bool; 6] = [
         &|m, n| target(m) == target(n),
@@ -284,7 +274,7 @@ fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> 
         &|m, n| specs[m].driver == specs[n].driver,
         &|m, n| specs[m].parameters == specs[n].parameters,
         &|m, n| switch(m) == switch(n) && !reads(n),
-        &|m, n| vias[m] == vias[n],
+        &|m, n| way(m) == way(n),
     ];
     let all = 0..specs.len();
     for (m, n) in all.clone().flat_map(|n| (0..n).map(move |m| (m, n))) {
@@ -323,7 +313,7 @@ fn labels(specs: &[PlanSpec], arms: &[VariantSpec], vias: &[Option<String>]) -> 
             named.push(shortened(text) + &with);
         }
         if ways {
-            named.push(vias[n].as_ref().map_or_else(|| "direct".to_owned(), |via| format!("through {via}")));
+            named.push(way(n).map_or_else(|| "direct".to_owned(), |via| format!("through {via}")));
         }
         let given = arm.label.as_deref().map(str::trim);
         if given.is_some_and(|label| label.is_empty() || label.chars().any(char::is_control)) {

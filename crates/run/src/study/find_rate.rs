@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use loadline_analyze::rate::{FoundRate, RateSearch, WINDOWS};
+use loadline_analyze::rate::{FoundRate, LOOKS, WINDOWS, find_rate};
 use loadline_database::TargetError;
 use loadline_load::run_test;
 use loadline_model::format::{counted, number};
@@ -14,6 +14,8 @@ use super::measure::PlannedTest;
 use super::quiet::{Others, WhenQuiet};
 use super::{Context, StudyError};
 use crate::checks::load::keeps_rate;
+use crate::evidence::{Evidence, Instrument};
+use crate::test::Test;
 
 /// A rate that is a little higher than the throughput of the closed loop may be kept: its jobs wait for each other.
 const ABOVE_CLOSED_LOOP: f64 = 1.1;
@@ -21,7 +23,7 @@ const ABOVE_CLOSED_LOOP: f64 = 1.1;
 /// A rate that was found, and what for.
 pub(super) struct Searched {
     pub(super) found: FoundRate,
-    pub(super) objective: RateObjective,
+    objective: RateObjective,
     disturbed: Option<Note>,
 }
 
@@ -34,15 +36,23 @@ impl Searched {
     }
 
     /// Notes of a test at the rate, which had these response times.
-    pub(super) fn remarks(&self, response: Option<&Latencies>) -> [Option<Note>; 3] {
+    fn notes(&self, response: Option<&Latencies>) -> Vec<Note> {
         let latency_ns = response.and_then(|times| self.objective.latency_ns(times));
-        let [objective_ms, _] = self.objective.figures();
         let missed = latency_ns.filter(|ns| *ns > self.objective.ns as f64).map(|ns| {
-            let of = self.objective.name();
+            let (of, [objective_ms, _]) = (self.objective.name(), self.objective.figures());
             Note::ObjectiveMissed { of, ms: ns / 1e6, objective_ms }
         });
         let unbounded = (self.found.low <= 0.0).then_some(Note::UnboundedRate {});
-        [self.disturbed.clone(), missed, unbounded]
+        self.disturbed.clone().into_iter().chain(missed).chain(unbounded).collect()
+    }
+}
+
+impl Instrument for Searched {
+    fn report(&self, e: &Evidence<'_>, test: &mut Test) {
+        let [ms, pct] = self.objective.figures();
+        let figures = [self.found.low, self.found.high, LOOKS as f64, ms, pct];
+        column::RATE_SEARCH.into_iter().zip(figures).for_each(|(column, figure)| test.set(column, figure));
+        test.notes.extend(self.notes(e.merged().response.as_ref()));
     }
 }
 
@@ -54,11 +64,27 @@ impl PlannedTest<'_> {
         if let Some(searched) = first.and_then(|r| Searched::of_test(r, objective)) {
             return Ok(Some(searched));
         }
+        let (test, workload, jobs) = (self.position.test, self.workload.code.clone(), self.position.jobs);
         let (objective_ns, window_s) = (objective.ns as f64, context.manifest.plan.duration_s);
-        let (mut disturbed, mut number_of) = (0, 0..);
-        let mut look = |jobs, rate| {
-            let look = self.look_once(context, objective, number_of.next().unwrap_or_default(), (jobs, rate))?;
-            disturbed += usize::from(look.disturbed);
+        // Looks that were made before the run was resumed are not made again: which follow depends on them alone.
+        let is_this = |of: &RateLooks| (of.test, &of.workload, of.jobs) == (test, &workload, jobs);
+        let earlier = context.manifest.search.take().filter(is_this);
+        let mut earlier = earlier.map_or_else(Vec::new, |of| of.looks).into_iter();
+        let mut search = RateLooks { test, workload, jobs, looks: Vec::new() };
+        let mut look = |jobs, rate_tps: Option<f64>| {
+            // A rate that was stored may differ in its last digit.
+            let is_at = |rate: f64, asked: f64| (rate - asked).abs() <= 1e-9 * asked;
+            let is_asked =
+                |look: &RateLook| look.jobs == jobs && is_at(look.rate_tps.unwrap_or(0.0), rate_tps.unwrap_or(0.0));
+            let made = earlier.next().filter(is_asked);
+            let is_new = made.is_none();
+            let look = made.map_or_else(|| self.look(context, objective, jobs, rate_tps), Ok)?;
+            search.looks.push(look.clone());
+            context.manifest.search = Some(search.clone());
+            if is_new {
+                earlier = Vec::new().into_iter();
+                context.folder.write_manifest(&context.manifest)?;
+            }
             Ok::<RateLook, StudyError>(look)
         };
         let idle = look(1, None)?;
@@ -70,47 +96,16 @@ impl PlannedTest<'_> {
                 self.workload.code,
             )));
         }
-        let full = look(self.position.jobs, None)?;
-        let mut search = RateSearch::new(objective_ns, idle.latency_ns, full.tps * ABOVE_CLOSED_LOOP);
-        while let Some(rate) = search.next_rate() {
-            let look = look(self.position.jobs, Some(rate))?;
-            search.add(rate, if keeps_rate(look.tps, rate, window_s) { objective_ns / look.latency_ns } else { 0.0 });
-        }
-        let found = search.answer();
-        let test = self.position.test;
-        context.step(format!(
-            "test {test}: the highest rate is {} tps ({} to {})",
-            number(found.rate, 1),
-            number(found.low, 1),
-            number(found.high, 1)
-        ));
+        let highest = look(jobs, None)?.tps * ABOVE_CLOSED_LOOP;
+        let found = find_rate(objective_ns / idle.latency_ns, highest, |rate| -> Result<f64, StudyError> {
+            let look = look(jobs, Some(rate))?;
+            Ok(if keeps_rate(look.tps, rate, window_s) { objective_ns / look.latency_ns } else { 0.0 })
+        })?;
+        let [rate, low, high] = [found.rate, found.low, found.high].map(|tps| number(tps, 1));
+        context.step(format!("test {test}: the highest rate is {rate} tps ({low} to {high})"));
+        let disturbed = search.looks.iter().filter(|look| look.disturbed).count();
         let disturbed = (disturbed > 0).then_some(Note::DisturbedLooks { disturbed, windows: WINDOWS });
         Ok(Some(Searched { found, objective, disturbed }))
-    }
-
-    /// Look number `n`. If it was made before the run was resumed, it is not made again: which looks follow depends on it alone.
-    fn look_once(
-        &self,
-        context: &mut Context<'_>,
-        objective: RateObjective,
-        n: usize,
-        (jobs, rate_tps): (u32, Option<f64>),
-    ) -> Result<RateLook, StudyError> {
-        let (test, workload) = (self.position.test, &self.workload.code);
-        let search = &mut context.manifest.search;
-        search.take_if(|of| (of.test, &of.workload, of.jobs) != (test, workload, self.position.jobs));
-        let none = || RateLooks { test, workload: workload.clone(), jobs: self.position.jobs, looks: Vec::new() };
-        let search = search.get_or_insert_with(none);
-        if let Some(made) = search.made(n, jobs, rate_tps) {
-            return Ok(made.clone());
-        }
-        search.looks.truncate(n);
-        let look = self.look(context, objective, jobs, rate_tps)?;
-        if let Some(search) = &mut context.manifest.search {
-            search.looks.push(look.clone());
-        }
-        context.folder.write_manifest(&context.manifest)?;
-        Ok(look)
     }
 
     /// A window of so many jobs at a rate; without one, in a closed loop.
@@ -162,16 +157,13 @@ mod tests {
     #[test]
     fn a_window_that_misses_the_objective_and_a_rate_without_bounds_say_so() {
         let objective = RateObjective { pct: 0, ns: 5_000_000 };
-        let searched = |low| Searched { found: FoundRate { rate: 9.0, low, high: 11.0 }, objective, disturbed: None };
-        let times = |ns| {
+        let notes = |low, ns| {
             let mut times = Latencies::new();
             times.record(ns);
-            times
+            Searched { found: FoundRate { rate: 9.0, low, high: 11.0 }, objective, disturbed: None }.notes(Some(&times))
         };
-        assert_eq!(searched(8.0).remarks(Some(&times(4_000_000))), [None, None, None]);
-        let [_, missed, unbounded] = searched(0.0).remarks(Some(&times(6_000_000)));
-        assert_eq!(unbounded, Some(Note::UnboundedRate {}));
-        let missed = missed.unwrap().to_string();
-        assert!(missed.starts_with("mean latency of this window is ") && missed.contains("above the 5 ms"), "{missed}");
+        assert_eq!(notes(8.0, 4_000_000), []);
+        let missed = Note::ObjectiveMissed { of: "mean latency".to_owned(), ms: 6.0, objective_ms: 5.0 };
+        assert_eq!(notes(0.0, 6_000_000), [missed, Note::UnboundedRate {}]);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use loadline_collect::CpuSource;
 use loadline_database::{NativeReports, Refusal, RemainingNodes, Target, TargetError, Work, kind_of};
-use loadline_load::{JobResult, Measured, Request, TestError, Warmup, run_test};
+use loadline_load::{JobResult, Measured, Parts, Request, TestError, Warmup, run_test};
 use loadline_model::column::COLUMNS;
 use loadline_model::live::{LiveSecond, LiveTest};
 use loadline_model::manifest::TargetInfo;
@@ -25,9 +25,8 @@ use crate::checks::steady::until_warm;
 use crate::checks::{self, settings};
 use crate::evidence::{BeforeTest, Evidence, Excuse, Excuses, Jobs, Proof, RunContext};
 use crate::figures::nodes::has_same_members;
-use crate::figures::populations::found_rate;
 use crate::figures::volume::only_adds;
-use crate::instrument::{self, AGE_PARTS, Instruments, size_scan};
+use crate::instrument::{self, Instruments, size_scan};
 use crate::live::{Event, Pace};
 use crate::test::{Test, failed};
 use crate::{record, steps};
@@ -129,17 +128,14 @@ impl PlannedTest<'_> {
             ended = self.run_jobs(context, &mut prepared)?;
         }
         let run = self.run_context(context, prepared.cache_bytes);
-        let (instruments, views) = (std::mem::take(&mut ended.instruments), std::mem::take(&mut ended.views));
+        let (mut instruments, views) = (std::mem::take(&mut ended.instruments), std::mem::take(&mut ended.views));
+        instruments.extend(instrument::boxed(searched));
         let mut evidence = self.evidence(context, &run, &prepared, &ended, instruments);
         // A limit is that of the work that the jobs did, which their figures say.
-        let mut figures = steps::figures_of(&evidence);
-        if let Some(searched) = &searched {
-            found_rate(searched.found, searched.objective, &mut figures);
-        }
+        let figures = steps::figures_of(&evidence);
         evidence.seen.instruments.iter_mut().for_each(|of| of.complete(&prepared.request, &run, &figures));
         let (native, missing) = self.report(context, ended.mark.clone());
-        let of_search = searched.iter().flat_map(|s| s.remarks(ended.measured.merged.response.as_ref())).flatten();
-        let evidence = evidence.and_remarks(missing.into_iter().chain(of_search));
+        let evidence = evidence.and_remarks(missing);
         let test = steps::with_checks(figures, &evidence);
         let output = record::of_jobs(&evidence, test, self.identity(context), native, views);
         Ok((output, ended.remaining))
@@ -200,7 +196,7 @@ impl PlannedTest<'_> {
             disk: at.device("log").map(str::to_owned),
             data_disk: at.device("data").map(str::to_owned),
             perf_events: plan.perf_events(),
-            parts: if plan.aging() { AGE_PARTS } else { 0 },
+            parts: Parts::One,
             proxy: context.via.clone(),
             interrupted: Arc::clone(&context.interrupted),
         };
@@ -289,13 +285,13 @@ impl PlannedTest<'_> {
         instruments: &Instruments,
     ) -> Result<(), StudyError> {
         let mut test = Test::default();
-        instruments.iter().for_each(|of| of.report_interrupted(&mut test));
-        let Some(known_s) = test.known_s() else { return Ok(()) };
+        let known = instruments.iter().filter_map(|of| of.report_interrupted(&mut test)).reduce(f64::max);
+        let Some(known_s) = known else { return Ok(()) };
         let why =
             format!("interrupted: {known_s:.1} s of a window of {} s are known, without proofs", request.duration_s);
         COLUMNS.iter().for_each(|column| test.set_fallback_reason(column, &why));
         test.check(CheckId::Window, failed(why));
-        self.store(context, record::of_parts(request, test, self.identity(context)), None)
+        self.store(context, record::of_parts(request, test, self.identity(context), known_s), None)
     }
 
     /// The evidence of jobs. What instruments can only measure now is added to it by [`Instrument::complete`].

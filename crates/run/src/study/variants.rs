@@ -273,16 +273,16 @@ impl Context<'_> {
 
     /// Leads the jobs on the way of the variant `n`.
     fn lead(&mut self, n: usize) -> Result<(), StudyError> {
+        let request = &self.requests[n];
         let Some(ways) = self.side.target.abilities().ways else {
-            let url = redact(&self.requests[n].url);
-            return Err(TargetError::Unsupported(format!(
-                "--via does not apply to {url}: loadline leads no jobs of this database through a proxy"
-            ))
-            .into());
+            let why = "loadline leads no jobs of this database through a proxy";
+            return Err(
+                TargetError::Unsupported(format!("--via does not apply to {}: {why}", redact(&request.url))).into()
+            );
         };
-        let listening = ways.lead(&self.requests[n])?;
-        let is_via = matches!(self.requests[n].way, Way::Via(_));
-        let listeners = || listeners(&listening.ok_or("the proxy is on another machine")?);
+        let address = ways.lead(request)?;
+        let is_via = matches!(request.way, Way::Via(_));
+        let listeners = || listeners(&address.ok_or("the proxy is on another machine")?);
         self.via = is_via.then(listeners);
         Ok(())
     }

@@ -414,7 +414,7 @@ impl<'n> Walk<'n> {
     }
 
     fn key(&self, from: i64, range: u64, salt: u32) -> Generator {
-        match self.scope.params.keys() {
+        match self.scope.params.keys {
             Some(keys) => Generator::Skewed { from, skew: Box::new(Skew::new(keys, range)), salt },
             None => Generator::Uniform { from, range, salt },
         }

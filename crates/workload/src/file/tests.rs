@@ -231,11 +231,8 @@ fn an_arm_is_named_by_itself_or_by_the_parameter_of_its_share() {
         let program = workload.make(&workload.params(&Default::default()).unwrap());
         program.kinds().into_iter().map(|(name, _)| name.to_owned()).collect()
     };
-    let before = names(EXAMPLE);
-    assert!(
-        before.len() > 1 && before.iter().collect::<std::collections::BTreeSet<_>>().len() == before.len(),
-        "{before:?}"
-    );
+    let all: std::collections::BTreeSet<String> = names(EXAMPLE).into_iter().collect();
+    assert!(all.len() > 1 && all.len() == names(EXAMPLE).len(), "{all:?}");
     let named = EXAMPLE.replacen("{ share = ", "{ name = \"first\", share = ", 1);
     assert_eq!(names(&named)[0], "first");
     let twice = EXAMPLE.replace("{ share = ", "{ name = \"first\", share = ");

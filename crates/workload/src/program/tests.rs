@@ -108,10 +108,10 @@ fn the_kind_of_a_transaction_is_its_arm_also_where_only_its_number_is_known() {
     let start = JobStart { first_key: 0, new_key: 0, draw: 3 };
     let replay = |program: &Program| Replay::new(Stream::new(program, start, Arc::default(), 0).unwrap(), program);
     let mut all = replay(&program);
-    let kinds: Vec<Option<usize>> = (0..20).map(|_| all.next_kind()).collect();
     // Of a cycle of ten that begins at place 3, the seventh is at place 9.
-    let changes: Vec<usize> = (0..20).filter(|n| kinds[*n] == Some(1)).collect();
-    assert_eq!((changes, kinds.contains(&None)), (vec![6, 16], false));
+    for n in 0..20 {
+        assert_eq!(all.next_kind(), Some(usize::from(n % 10 == 6)), "{n}");
+    }
     // A choice within another step is no kind of transaction.
     let choose = program.body.pop().unwrap();
     program.body.push(Step::Repeat { times: 2, body: vec![choose] });

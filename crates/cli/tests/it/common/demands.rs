@@ -39,10 +39,22 @@ struct Measured {
     within: Option<String>,
     /// Tests may be refused, and the run may end in any way: what must hold of that stands in the demands.
     unjudged: bool,
+    interrupted: Option<Interrupted>,
+    /// Demands on an interrupted run after it went on; its manifest is `before`.
+    resumed: Vec<String>,
     /// Demands on the run: `tests`, `manifest`, `code`, `out` and `err` are its parts, `report(OPTIONS)` and
     /// `file(NAME)` texts, and `rows(LINE)` those of a command that prints CSV.
     holds: Vec<String>,
     each: Vec<Demand>,
+}
+
+/// A run is interrupted once this file of its folder has the text so many times.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Interrupted {
+    file: String,
+    text: String,
+    times: usize,
 }
 
 /// Demands on each test of which `when` holds, of which there must be one; or on each element of a list `of` it.
@@ -146,7 +158,16 @@ impl Measured {
         self.files.iter().for_each(|(name, text)| std::fs::write(files.path().join(name), text).unwrap());
         let line = self.line.replace("{files}", files.path().to_str().unwrap());
         let whole = format!("{measure} --target {on_target} --results {} {line}", dir.path().display());
-        let ran = if self.far { far(&quoted(&whole)) } else { run(&quoted(&whole)) };
+        let ran = match &self.interrupted {
+            Some(Interrupted { file, text, times }) => {
+                let child = start(&quoted(&whole));
+                folder_with(dir.path(), file, |is| is.matches(text).count() >= *times);
+                signal(&child, Signal::SIGINT);
+                ended(child)
+            }
+            None if self.far => far(&quoted(&whole)),
+            None => run(&quoted(&whole)),
+        };
         let folder = PathBuf::from(ran.out.lines().last().unwrap_or_default());
         let made = std::fs::read_dir(dir.path()).unwrap().count();
         let tests = if self.unjudged { tests_of(&folder) } else { sound_tests(&ran) };
@@ -160,9 +181,11 @@ impl Measured {
         let bounds = bounds.into_iter().chain(std::iter::repeat(None));
         let tests: Vec<Said> = tests.iter().zip(bounds).map(|(test, by)| scope(test, by)).collect();
         let cpus = std::thread::available_parallelism().unwrap().get();
-        let manifest = folder.join("manifest.json").exists().then(|| manifest_of(&folder));
-        let whole =
-            context! { on => on_target, line, cpus, code => ran.code, out => ran.out, err => ran.err, manifest, tests };
+        let known = |Ran { code, out, err, .. }: &Ran| {
+            let manifest = folder.join("manifest.json").exists().then(|| manifest_of(&folder));
+            context! { on => on_target, line, cpus, code, out, err, manifest }
+        };
+        let whole = context! { tests, ..known(&ran) };
         let env = environment(&folder);
         let mut wrong: Vec<String> = self.holds.iter().filter_map(|of| why_not(&env, of, &whole)).collect();
         for test in &tests {
@@ -170,6 +193,13 @@ impl Measured {
             let broken: Vec<String> =
                 self.each.iter().chain(of_all).flat_map(|demand| demand.wrong(&env, &all)).collect();
             wrong.extend((!broken.is_empty()).then(|| format!("{}: {test}", broken.join("\n"))));
+        }
+        if !self.resumed.is_empty() {
+            let again = resumed(&folder, "");
+            wrong.extend((again.code > 1).then(|| again.said()));
+            let scope =
+                context! { tests => tests_of(&folder), before => whole.get_attr("manifest").ok(), ..known(&again) };
+            wrong.extend(self.resumed.iter().filter_map(|of| why_not(&env, of, &scope)));
         }
         let left = leftovers(dir.path());
         wrong.extend((!left.is_empty()).then(|| format!("left behind: {left:?}")));

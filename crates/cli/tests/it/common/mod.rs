@@ -274,8 +274,8 @@ pub(crate) struct Server {
     bin: PathBuf,
     child: Option<Child>,
     pub(crate) port: u16,
-    /// Library whose functions replace those of the system.
-    preload: Option<PathBuf>,
+    /// Library whose functions replace those of the system when it is launched.
+    pub(crate) preload: Option<PathBuf>,
 }
 
 /// A program of a server, which root runs as `user`.
@@ -354,11 +354,6 @@ impl Server {
 
     /// Starts one that accepts passwords on 127.0.0.1 and everybody on its socket.
     pub(crate) fn start(settings: &[&str]) -> Server {
-        Self::start_with(settings, None)
-    }
-
-    /// A private server with a library whose functions replace those of the system.
-    pub(crate) fn start_with(settings: &[&str], preload: Option<&Path>) -> Server {
         let bin = Self::bin();
         let dir = tempfile::Builder::new().prefix("loadline-server-").tempdir_in("/var/tmp").unwrap();
         let version = bin.parent().unwrap().file_name().unwrap().display();
@@ -370,8 +365,7 @@ impl Server {
             done(initdb.args(words(INITDB)).arg(&secret).arg("-D").arg(made.join("data")));
         });
         give_to("postgres", dir.path());
-        let preload = preload.map(Path::to_owned);
-        let mut server = Server { dir, bin, child: None, port: free_port(), preload };
+        let mut server = Server { dir, bin, child: None, port: free_port(), preload: None };
         server.launch(settings);
         server
     }
