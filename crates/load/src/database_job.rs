@@ -235,7 +235,7 @@ mod tests {
             [books.job.age_at_open_ns, books.job.age_at_close_ns, books.job.failed_commits],
             [90 * MS, 90 * MS, 8]
         );
-        let ends: Vec<u64> = books.job.slowest.as_ref().unwrap().kept().0.iter().map(|[_, end]| end / MS).collect();
+        let ends: Vec<u64> = books.job.slowest.as_ref().unwrap().kept.iter().map(|[_, end]| end / MS).collect();
         assert_eq!(ends, [4010, 4400, 4800, 5010]);
         // A histogram does not say which were slow.
         add_slice(&mut books, &mut None, &schedule, 6000 * MS, 7000 * MS, &Slice { each: None, ..slice(6000) });

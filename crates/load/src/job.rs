@@ -413,6 +413,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::Parts;
 
     #[test]
     fn a_failure_that_crosses_the_window_start_takes_no_time_from_other_transactions() {
@@ -433,7 +434,7 @@ mod tests {
         for (end_ms, cause) in [3900, 4050, 4950, 5075].into_iter().zip(causes) {
             let (end, inside) = (end_ms * MS, (4000..5000).contains(&end_ms));
             books.completed(schedule, Some(1), end - 100 * MS, Some(end - 20 * MS), end);
-            books.in_part(schedule, shared, end - 110 * MS, end);
+            books.in_part(schedule, shared, [end - 110 * MS; 2], end);
             books.responded(schedule, Some(end - 120 * MS), end);
             books.lost(inside, Attempts { conflicts: 2, failed_commits: 3 });
             let refusal = Refusal { cause, code: String::new(), text: "no".into() };
@@ -449,7 +450,7 @@ mod tests {
     fn what_a_job_does_counts_where_it_ends_and_another_window_forgets_that_of_the_first() {
         let schedule = Schedule { start_ns: 0, open_ns: 4000 * MS, close_ns: 5000 * MS };
         let tally = Mutex::new(Tally::new(schedule.window_ns(), true));
-        let shared = Shared { parts: (0..4).map(|_| Mutex::default()).collect(), ..Shared::new(1, Arc::default()) };
+        let shared = Shared::new(1, Arc::default()).split(Parts::Equal(4));
         let mut books = books(&tally, &schedule, &shared);
         let job = books.job.clone();
         assert_eq!([job.total, job.completed, job.errors_total, job.failed_commits], [4, 2, 4, 12]);
@@ -458,7 +459,7 @@ mod tests {
         assert_eq!(times_ns.map(|ns| ns / MS), [50, 25, 20, 18, 5095]);
         assert_eq!(job.time_outside_ns(&schedule) / MS as f64, 1000.0 - (200.0 - 50.0 + 25.0) - 20.0 - 18.0);
         assert_eq!(job.refused.map(|refusal| refusal.cause), Some(Cause::Limit));
-        let ends: Vec<u64> = job.slowest.unwrap().kept().0.iter().map(|[_, end]| end / MS).collect();
+        let ends: Vec<u64> = job.slowest.unwrap().kept.iter().map(|[_, end]| end / MS).collect();
         assert_eq!(ends, [4050, 4950, 5075]);
         assert_eq!(books.forget_window(), 2);
         assert_eq!(
@@ -471,9 +472,8 @@ mod tests {
         assert_eq!([left.total, left.errors_total, left.conflicts_total, left.error_texts["no"]], [4, 4, 8, 4]);
         assert_eq!([left.errors, left.conflicts, left.failed_commits, left.thoughts, left.transaction.count()], [0; 5]);
         assert!(left.full_disk && left.per_step == [0; 10] && left.response.is_some_and(|times| times.count() == 0));
-        let parts = shared.parts.iter().map(|part| part.lock().unwrap().count());
-        assert!(parts.eq([1, 0, 0, 1]));
-        assert_eq!(shared.parts[3].lock().unwrap().max_ns().map(|ns| ns / MS), Some(110));
+        assert_eq!(shared.parts().iter().map(Latencies::count).collect::<Vec<_>>(), [1, 0, 0, 1]);
+        assert_eq!(shared.parts()[3].max_ns().map(|ns| ns / MS), Some(110));
     }
 
     #[test]
@@ -484,21 +484,20 @@ mod tests {
         let uncertain = Some("CALL".to_owned());
         let scripted = Scripted { commits: 6, commits_total: 9, statements: 5, sleeping_ns: 3, uncertain };
         let one = tally.into_inner().unwrap();
-        let one = Tally { rows_changed: 7, by_phase: vec![one.commit.clone()], scripted: Some(scripted), ..one };
+        let one = Tally { rows_changed: 7, scripted: Some(scripted), ..one };
         let mut two = Tally::default();
         two.merge(&one);
         two.merge(&one);
         let counts = |of: &Tally| {
             let count = |times: &Option<Latencies>| times.as_ref().unwrap().count();
             let times = [of.transaction.count(), of.commit.count(), count(&of.response), count(&of.connect)];
-            let split =
-                [of.kinds[0].count(), of.kinds[1].count(), of.by_phase[0].count(), of.per_step[0], of.per_step[9]];
+            let split = [of.kinds[0].count(), of.kinds[1].count(), of.per_step[0], of.per_step[9]];
             let all = [of.total, of.rows_changed, of.errors, of.errors_total, of.conflicts, of.conflicts_total];
             let did = of.scripted.as_ref().unwrap();
             let scripts = [did.commits, did.commits_total, did.statements, did.sleeping_ns];
             [&times[..], &split, &all, &scripts, &[of.thoughts, of.failed_commits, of.error_texts["no"]]].concat()
         };
-        assert_eq!(counts(&one), [2, 2, 2, 2, 0, 2, 2, 1, 1, 4, 7, 2, 4, 4, 8, 6, 9, 5, 3, 1, 6, 4]);
+        assert_eq!(counts(&one), [2, 2, 2, 2, 0, 2, 1, 1, 4, 7, 2, 4, 4, 8, 6, 9, 5, 3, 1, 6, 4]);
         assert_eq!(counts(&two), counts(&one).iter().map(|n| 2 * n).collect::<Vec<u64>>());
         assert!(two.full_disk && two.scripted.as_ref().unwrap().uncertain.as_deref() == Some("CALL"));
         assert_eq!((one.commits_per_tx(), two.commits_per_tx(), Tally::default().commits_per_tx()), (3.0, 3.0, 1.0));

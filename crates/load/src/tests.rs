@@ -122,7 +122,7 @@ fn what_is_sampled_and_whose_cost_is_measured_and_whether_a_window_is_repeated_f
     let of_database = Request { driver: Driver::Database, ..plain.clone() };
     let of_snapshots = Request { cpu: CpuSource::Snapshot, ..plain.clone() };
     let elsewhere = Request { place: Place::Part { first_job: 0, all_jobs: 4 }, ..plain.clone() };
-    let parts = Request { parts: 4, ..plain.clone() };
+    let parts = Request { parts: Parts::Equal(4), ..plain.clone() };
     let jobs = |jobs| Request { jobs, ..plain.clone() };
     let until = |s: u64| Schedule { start_ns: 0, open_ns: SECOND_NS, close_ns: (1 + s) * SECOND_NS };
     // A request, the length of its window, s, whether it is read each tenth of a second, the sessions' tasks are, and its window may be

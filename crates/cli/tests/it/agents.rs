@@ -10,7 +10,7 @@ use crate::common::*;
 
 /// How to get the hub: said by every test that needs it, which then fails.
 const INSTALL: &str = "nats-server is missing: apt-get install nats-server (./test does it as root)";
-const SHORT: &str = "--workload LGWR-LAT1 --duration 1s --warmup 300ms";
+const SHORT: &str = "--workload LGWR-LAT25 --duration 1s --warmup 300ms";
 
 struct Hub {
     child: Option<Killed>,
@@ -163,7 +163,7 @@ fn a_hub_with_tls_is_used_by_those_who_trust_its_certificate() {
     wait_for("the agents to be at the hub", || there().contains("a1") && there().contains("a2"));
     // The password travels, because the way is encrypted; and the server's counters say what the agents do.
     let (results, target) = (results(), server.tcp("ann:tops3cret", "loads"));
-    let more = "--workload LGWR-LAT1 --jobs 3 --duration 1s --warmup 300ms --agents 2 --no-probe";
+    let more = "--workload LGWR-LAT25 --jobs 3 --duration 1s --warmup 300ms --agents 2 --no-probe";
     let line = format!("run {more} {reach} --target {target} --results {}", results.path().display());
     let ran = Ran::from_output(trusting("ca.crt", &line).output().unwrap());
     let tests = tests_of(&ran.folder());

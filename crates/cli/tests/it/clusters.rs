@@ -13,7 +13,7 @@ fn under_on(tests: &[Value]) -> Vec<Value> {
 #[test]
 fn a_level_that_waits_takes_its_round_trip() {
     let results = results();
-    let cost = "replica-cost --target postgres-temp: --levels local,on --delay 4ms --jobs 2 --pairs 2 --duration 1s --no-probe";
+    let cost = "replica-cost --target postgres-temp: --levels local,on --delay 4ms --workload LGWR-LAT25 --jobs 2 --pairs 2 --duration 500ms --no-probe";
     let ran = measured(&words(&format!("{cost} --warmup 200ms --results {}", results.path().display())));
     let folder = ran.folder();
     let tests = tests_of(&folder);
@@ -72,7 +72,7 @@ fn levels_of_a_users_own_pair_are_put_back() {
     let (url, second) = (primary.url(), standby.url());
     let args = |target: &str, standbys: &[&str], pairs: u32| {
         let short = format!(
-            "--pairs {pairs} --duration 300ms --warmup 200ms --no-probe --results {}",
+            "--workload LGWR-LAT25 --pairs {pairs} --duration 300ms --warmup 200ms --no-probe --results {}",
             results.path().display()
         );
         let standbys: String = standbys.iter().map(|standby| format!(" --standby {standby}")).collect();

@@ -51,7 +51,7 @@ fn a_killed_runs_reference_log_is_removed() {
     let dir = results();
     // The database is elsewhere on the same filesystem.
     let target = format!("--target sqlite:{0}/x.db --results {0}", dir.path().display());
-    let run = format!("run {target} --workload LGWR-LAT1 --jobs 1 --duration 300ms --warmup 200ms");
+    let run = format!("run {target} --workload LGWR-LAT25 --jobs 1 --duration 300ms --warmup 200ms");
     let logs = || leftovers(dir.path()).into_iter().filter(|name| name.starts_with("loadline-wal-")).count();
     for next in [&format!("clean {target}"), &run] {
         let child = start(&words(&format!("{run} --repeat 50")));

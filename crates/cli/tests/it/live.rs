@@ -268,25 +268,25 @@ fn set_state(folder: &Path, state: &str) {
     fs::write(path, changed).unwrap();
 }
 
-/// Starts a run of two tests of 5 s into `dir`.
-fn two_tests(dir: &str) -> Child {
-    let line = "--driver client --workload LGWR-LAT1 --jobs 1,2 --duration 4s --warmup 1s --no-probe";
-    start_on("null:?pause=1ms", dir, line)
+/// Starts a run of two tests of 1 s and a window of `seconds` into `dir`.
+fn two_tests(dir: &str, seconds: u32) -> Child {
+    let line = "--driver client --workload LGWR-LAT1 --jobs 1,2 --warmup 1s --no-probe";
+    start_on("null:?pause=1ms", dir, &format!("{line} --duration {seconds}s"))
 }
 
 #[test]
 fn a_run_is_watched_to_its_end() {
-    watched_run(&tempfile::tempdir().unwrap());
+    watched_run(&tempfile::tempdir().unwrap(), 1);
 }
 
 /// A run of [`two_tests`] that was watched: what that said, the run's folder, and its seconds under way.
-fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<Value>) {
+fn watched_run(results: &tempfile::TempDir, seconds: u32) -> (String, PathBuf, Vec<Value>) {
     let dir = results.path().to_str().unwrap();
-    let mut measured = two_tests(dir);
+    let mut measured = two_tests(dir, seconds);
     folder_with(results.path(), "live.jsonl", |_| true);
     let text = ok(&["watch", "--results", dir]).out;
     assert!(measured.wait().unwrap().code().is_some_and(|code| code <= 1));
-    for part in ["Test 2: LGWR-LAT1, 2 jobs", " of 5 s  ", " tps", "CPU", "Complete"] {
+    for part in ["Test 2: LGWR-LAT1, 2 jobs", &format!(" of {} s  ", seconds + 1), " tps", "CPU", "Complete"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let folder = folder_with_tests(results.path(), 2);
@@ -301,7 +301,7 @@ fn watched_run(results: &tempfile::TempDir) -> (String, PathBuf, Vec<Value>) {
 #[ignore = "nightly: on a busy machine seconds of a test are told late or not at all"]
 fn seconds_of_a_test_are_those_of_its_result() {
     let results = tempfile::tempdir().unwrap();
-    let (text, folder, seconds) = watched_run(&results);
+    let (text, folder, seconds) = watched_run(&results, 4);
     assert!(text.lines().filter(|l| l.contains(" of 5 s  ")).count() >= 5, "a line a second: {text}");
     for test in [1, 2] {
         let of: Vec<_> = seconds.iter().filter(|s| s["test"] == test).collect();
@@ -386,7 +386,7 @@ fn by_keyboard(browser: &mut Browser, server: &Server, run: &str) {
 fn a_page_follows_a_run_as_it_grows_and_vanishes() {
     let results = tempfile::tempdir().unwrap();
     let dir = results.path().to_str().unwrap();
-    let mut measured = two_tests(dir);
+    let mut measured = two_tests(dir, 4);
     let folder = folder_with(results.path(), "live.jsonl", |_| true);
     let server = Server::start(results.path(), None);
     let mut browser = Browser::start();

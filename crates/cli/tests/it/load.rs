@@ -16,7 +16,9 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
     let server = Server::start(&[]);
     let dir = results();
     for driver in ["client", "database"] {
-        let more = format!("--workload SRV-QUERY1 --driver {driver} --jobs 1,2 --duration 2s --warmup 0.3s --no-probe");
+        let more = format!(
+            "--workload SRV-QUERY1 --size 1MiB --driver {driver} --jobs 1,2 --duration 2s --warmup 0.3s --no-probe"
+        );
         let child = start_on(&server.url(), dir.path(), &more);
         let jobs = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'loadline%job 1%'";
         wait_for("the second test", || server.sql(jobs).is_ok_and(|n| n == "1"));
@@ -37,7 +39,7 @@ fn a_table_dropped_in_mid_run_fails_its_test_and_names_it() {
 fn money_or_stock_that_vanishes_makes_a_test_invalid() {
     let server = Server::start(&[]);
     let dir = results();
-    let more = "--workload TP-LIGHT,TP-MEDIUM --jobs 2 --duration 2s --warmup 500ms --no-probe";
+    let more = "--workload TP-LIGHT,TP-MEDIUM --parameter TP-LIGHT.accounts=1000 --parameter TP-MEDIUM.accounts=1000 --jobs 2 --duration 2s --warmup 500ms --no-probe";
     let child = start_on(&server.url(), dir.path(), more);
     let under_way = |what: &str, sql: &str| {
         wait_for(what, || {

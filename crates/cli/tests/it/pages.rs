@@ -122,7 +122,9 @@ fn masked(text: &str) -> String {
     text.split_whitespace().map(one).collect::<Vec<_>>().join(" ").replace("# of #", "#")
 }
 
-/// The tutorial is followed to the letter. Its windows are short and the machine may be busy: a test may be invalid, and then says so.
+const SHORT: &str = " --duration 400ms --warmup 300ms";
+
+/// The tutorial is followed to the letter, in shorter windows. The machine may be busy: a test may be invalid, and then says so.
 #[test]
 fn the_first_hour_works_as_written() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/first-hour.md");
@@ -132,8 +134,11 @@ fn the_first_hour_works_as_written() {
     for block in text.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap()) {
         let (command, printed) = block.strip_prefix("$ loadline ").unwrap().split_once('\n').unwrap();
         let mut program = crate::common::loadline();
-        let args = command.split_whitespace().map(|word| if word == "RUN" { folder.as_str() } else { word });
-        let ran = Ran::from_output(program.current_dir(dir.path()).args(args).output().unwrap());
+        let windows = [" --duration 2s", " --duration 500ms"];
+        let line = windows.iter().fold(command.to_owned(), |line, window| line.replace(window, SHORT));
+        let line = line.replace("RUN", &folder);
+        let ran =
+            Ran::from_output(program.current_dir(dir.path()).args(without_tries(&words(&line))).output().unwrap());
         assert!(ran.code <= 1, "{command}: {}", ran.said());
         let said = masked(&(ran.err.clone() + &ran.out));
         for line in printed.lines().filter(|line| !line.starts_with('[') && !line.starts_with('!')) {

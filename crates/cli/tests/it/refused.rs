@@ -19,7 +19,7 @@ fn ends(ran: &Ran, named: bool) {
     assert_eq!(ran.code, i32::from(named || refused), "{}", ran.said());
 }
 
-const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --no-probe";
+const SHORT: &str = "--duration 300ms --warmup 200ms --size 16MiB --parameter TP-LOOKUP.accounts=1000 --no-probe";
 
 #[test]
 fn a_server_that_requires_primary_keys_and_allows_few_statements_refuses_what_it_cannot_do() {
@@ -57,7 +57,7 @@ fn tests_with_more_sessions_than_are_free_are_left_out() {
         Killed(psql.args(["-c", "SELECT pg_sleep(600)", "postgres"]).stdout(Stdio::null()).spawn().unwrap())
     };
     let dir = results();
-    let args = format!("--workload LGWR-LAT1,TP-LOOKUP --jobs 1,12 {SHORT}");
+    let args = format!("--workload LGWR-LAT25,TP-LOOKUP --jobs 1,12 {SHORT}");
     let url = server.url();
     // They come once the run has begun: it knows of those before.
     let ran = std::thread::scope(|scope| {
@@ -69,6 +69,6 @@ fn tests_with_more_sessions_than_are_free_are_left_out() {
         ran.join().unwrap()
     });
     ends(&ran, true);
-    assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [("LGWR-LAT1", 1), ("TP-LOOKUP", 1)], "{}", ran.said());
-    assert!(ran.err.contains("LGWR-LAT1: with 12 jobs and more"), "{}", ran.said());
+    assert_eq!(made(&tests_of(&ran.folder()), "jobs"), [("LGWR-LAT25", 1), ("TP-LOOKUP", 1)], "{}", ran.said());
+    assert!(ran.err.contains("LGWR-LAT25: with 12 jobs and more"), "{}", ran.said());
 }

@@ -23,7 +23,8 @@ fn sessions(server: &Server) -> u32 {
 /// Stops a2 in the first of two tests. It is named, the run ends, and the sessions that it leaves are ended.
 fn lose_a2(fleet: &Fleet, target: &str) {
     let agents = fleet.agents.len() as u32;
-    let more = format!("--workload LGWR-LAT1 --duration 3s --warmup 300ms --jobs {} --repeat 2", 2 * agents);
+    let more =
+        format!("--workload LGWR-LAT25 --think 20ms --duration 3s --warmup 300ms --jobs {} --repeat 2", 2 * agents);
     let child = fleet.start(agents, target, &more);
     fleet.wait_until_jobs_run();
     // Its sessions stay on the database while it hangs.
@@ -70,10 +71,11 @@ fn an_agent_that_is_lost_before_a_test_is_named() {
 #[test]
 fn nothing_loads_the_database_after_the_run_is_gone() {
     let (fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
-    let more = "--workload LGWR-LAT1 --jobs 4 --duration 600s";
+    let more = "--workload LGWR-LAT25 --think 20ms --jobs 4 --duration 600s";
     let child = fleet.start(2, &server.tcp("boss", Some("tops3cret")), more);
     wait_for("the jobs to run", || sessions(&server) == 4);
-    std::thread::sleep(Duration::from_secs(2));
+    // Longer than a lease.
+    std::thread::sleep(Duration::from_millis(2600));
     assert_eq!(sessions(&server), 4, "beats hold the lease");
     kill(child);
     wait_for("the sessions to end", || sessions(&server) == 0);
@@ -83,7 +85,8 @@ fn nothing_loads_the_database_after_the_run_is_gone() {
 #[test]
 fn an_interrupted_run_goes_on_with_other_agents() {
     let (mut fleet, server) = (Fleet::new("a1 a2"), Server::start(&[]));
-    let child = fleet.start(2, &server.url(), "--workload LGWR-LAT1 --jobs 2,4 --duration 2s --warmup 300ms");
+    let child =
+        fleet.start(2, &server.url(), "--workload LGWR-LAT25 --think 20ms --jobs 2,4 --duration 2s --warmup 300ms");
     wait_for("the jobs of the second test", || sessions(&server) == 4);
     signal(&child, Signal::SIGINT);
     let ran = ended(child);
