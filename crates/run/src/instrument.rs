@@ -34,8 +34,11 @@ pub(crate) use device::data_files;
 use identical::IdenticalBlocks;
 pub(crate) use levels::Levels;
 
-/// Makers of the instruments that workloads list, in the order in which they are prepared and report.
-const LISTED: [fn(&Workload) -> Option<Box<dyn Instrument>>; 6] = [
+/// Makes an instrument if the workload lists it.
+type Make = fn(&Workload) -> Option<Box<dyn Instrument>>;
+
+/// Makers of instruments, in the order in which these are prepared and report.
+const LISTED: [Make; 6] = [
     limit::listed_by,
     workers::listed_by,
     cache_hit::listed_by,

@@ -28,16 +28,14 @@ const ALL_COLUMNS_GROUP: &str = "log-writer";
 pub(crate) fn sections(sides: &[PlatformRun<'_>], chosen: Option<&[&'static Column]>) -> Vec<Section> {
     let mut all: Vec<Section> = groups(sides.iter()).iter().map(|group| section(sides, group, chosen)).collect();
     let pages = sides.iter().any(|side| !side.run.pages.is_empty());
-    let explained: [(fn(&Block) -> bool, Block); 2] = [
-        (|block| matches!(block, Block::Charts { .. }), Block::Legend { text: prose("charts", context! { pages }) }),
-        (|block| matches!(block, Block::Beside { .. }), Block::para(prose("waits", ()))),
-    ];
     // Said once: where the first of them are.
-    for (is_explained, text) in explained {
+    let mut explain = |is_explained: fn(&Block) -> bool, text: Block| {
         if let Some(first) = all.iter_mut().find(|section| section.blocks.iter().any(is_explained)) {
             first.blocks.push(text);
         }
-    }
+    };
+    explain(|block| matches!(block, Block::Charts { .. }), Block::Legend { text: prose("charts", context! { pages }) });
+    explain(|block| matches!(block, Block::Beside { .. }), Block::para(prose("waits", ())));
     all
 }
 
