@@ -223,9 +223,8 @@ impl Ways<'_, '_> {
             for other in others {
                 // The thread could not be started: the other loaders do the work.
                 let Ok(other) = other else { continue };
-                let defect =
-                    || Err(TargetError::Local("a loader thread crashed: an internal error, please report it".into()));
-                done = done.and(other.join().unwrap_or_else(|_| defect()));
+                let crashed = || TargetError::Local("a loader crashed: an internal error, please report it".into());
+                done = done.and(other.join().unwrap_or_else(|_| Err(crashed())));
             }
             done
         })?;

@@ -238,25 +238,27 @@ impl Prices {
     }
 
     fn throughput(&self, sides: &[PlatformRun<'_>], comparisons: &[Comparison]) -> Table {
-        let lines = lines(sides);
-        let several = distinct(lines.iter().map(|(side, _)| side.label.as_str())).len() > 1;
+        type Found<'a> = (Line<'a>, Result<Option<Factors>, String>);
+        let found = |line| (line, self.factors(&sides[0], line, comparisons));
+        let lines: Vec<Found<'_>> = lines(sides).into_iter().map(found).collect();
+        let several = distinct(lines.iter().map(|((side, _), _)| side.label.as_str())).len() > 1;
         let with_caveat = |of: &Factors, factor: &Factor| factor_cell(factor).noted(&of.caveat, "");
-        let factor = |line: Line<'_>, of: &dyn Fn(&Factors) -> Cell| match self.factors(&sides[0], line, comparisons) {
+        let factor = |((_, sweep), found): &Found<'_>, of: &dyn Fn(&Factors) -> Cell| match found {
             Ok(None) => "base".into(),
-            Ok(Some(factors)) => of(&factors),
-            Err(why) => Cell::absent(&why, &line.1.workload),
+            Ok(Some(factors)) => of(factors),
+            Err(why) => Cell::absent(why, &sweep.workload),
         };
-        TableSpec::<Line<'_>>::new("figures", lines)
-            .text("Workload", |(_, sweep)| &sweep.workload)
+        TableSpec::<&Found<'_>>::new("figures", &lines)
+            .text("Workload", |((_, sweep), _)| &sweep.workload)
             .once()
-            .text("Platform", |(side, _)| &side.label)
-            .number("Peak", "", |(side, sweep)| match sweep.peak() {
+            .text("Platform", |((side, _), _)| &side.label)
+            .number("Peak", "", |((side, sweep), _)| match sweep.peak() {
                 Some(peak) => figure(&side.run.records, peak, sweep.rate).noted(kept_by(peak), ""),
                 None => ABSENT.into(),
             })
-            .text("", |(_, sweep)| unit(sweep.rate))
-            .text("at", |(_, sweep)| peak(sweep).map(|(at, _)| place(&sweep.over, at)))
-            .number(&format!("Per 1,000 {}", self.currency()), self.basis(), |line| match self.per_1000(line) {
+            .text("", |((_, sweep), _)| unit(sweep.rate))
+            .text("at", |((_, sweep), _)| peak(sweep).map(|(at, _)| place(&sweep.over, at)))
+            .number(&format!("Per 1,000 {}", self.currency()), self.basis(), |(line, _)| match self.per_1000(*line) {
                 // Three digits that count: a dear platform does not give 0.
                 Ok(rate) => Cell::from(if rate < 0.1 { ratio(rate) } else { whole(rate) }),
                 Err((why, of)) => Cell::absent(why, of),

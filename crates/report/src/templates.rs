@@ -72,11 +72,8 @@ pub(crate) fn parts<const N: usize>(name: &str, context: impl Serialize) -> Vec<
 
 /// The names that the template `name` asks its context for.
 pub(crate) fn asked(name: &str) -> Vec<String> {
-    let names = with(|environment| {
-        let names = environment.get_template(name)?.undeclared_variables(false);
-        Ok(names.into_iter().collect::<Vec<_>>().join(" "))
-    });
-    names.split_whitespace().map(str::to_owned).collect()
+    let template = shared().as_ref().ok().and_then(|environment| environment.get_template(name).ok());
+    template.map_or_else(Vec::new, |template| template.undeclared_variables(false).into_iter().collect())
 }
 
 /// The first of `names` that a row lacks: misspelt it would print nothing, so what is unknown of a row is none.
@@ -120,11 +117,13 @@ pub fn filled(template: &str, context: impl Serialize) -> String {
 }
 
 fn with(rendered: impl FnOnce(&Environment<'static>) -> Result<String, Error>) -> String {
+    shared().as_ref().map_or_else(defect, |environment| rendered(environment).unwrap_or_else(|error| defect(&error)))
+}
+
+/// The templates of loadline, read once.
+fn shared() -> &'static Result<Environment<'static>, Error> {
     static ENVIRONMENT: OnceLock<Result<Environment<'static>, Error>> = OnceLock::new();
-    match ENVIRONMENT.get_or_init(environment) {
-        Ok(environment) => rendered(environment).unwrap_or_else(|error| defect(&error)),
-        Err(error) => defect(error),
-    }
+    ENVIRONMENT.get_or_init(environment)
 }
 
 pub(crate) fn defect(error: &Error) -> String {

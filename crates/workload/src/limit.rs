@@ -74,6 +74,11 @@ impl Limit {
         matches!(self, BlockReads | BatchReads | ReadBandwidth | BlockWrites | WriteBandwidth)
     }
 
+    /// Whether it is measured with CPUs and memory alone.
+    pub fn is_of_cpus(self) -> bool {
+        matches!(self, Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel)
+    }
+
     /// Whether it computes the statements of a workload of the catalogue, whatever those of another workload are.
     pub fn is_of_one_workload(self) -> bool {
         matches!(self, Limit::Loop(_))
@@ -82,7 +87,7 @@ impl Limit {
     /// Whether it stays the same for hours, as CPU and memory do, unlike a device. Other work only makes a measurement slower,
     /// so the fastest one is the nearest to what the machine allows.
     pub fn is_steady(self) -> bool {
-        matches!(self, Limit::Statements | Limit::Copy | Limit::Memory | Limit::Loop(_) | Limit::Kernel)
+        self == Limit::Statements || self.is_of_cpus()
     }
 
     /// Best way of a program to do this work, as the reference does it; a sentence.

@@ -69,10 +69,9 @@ impl Threads {
             }
         };
         let failed = |why: String| Err(TargetError::Local(format!("DuckDB's threads cannot be set: {why}")));
+        let crashed = "a thread crashed: an internal error, please report it";
         std::thread::scope(|scope| match Builder::new().name(self.name.clone()).spawn_scoped(scope, set) {
-            Ok(thread) => thread
-                .join()
-                .unwrap_or_else(|_| failed("a thread crashed: an internal error, please report it".to_owned())),
+            Ok(thread) => thread.join().unwrap_or_else(|_| failed(crashed.to_owned())),
             Err(e) => failed(e.to_string()),
         })
     }

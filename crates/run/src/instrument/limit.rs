@@ -146,9 +146,8 @@ impl Measured {
 
     /// Measures once. CPUs and memory of another machine than the database's say nothing.
     fn sample(&mut self, subject: Subject<'_>, references: &References) -> Result<Option<Sample>, String> {
-        let is_of_cpus = self.limit.is_steady() && !self.limit.is_in_series();
         match &references.elsewhere {
-            Some(why) if is_of_cpus => Err(why.clone()),
+            Some(why) if self.limit.is_of_cpus() => Err(why.clone()),
             _ => self.part.sample(subject, references),
         }
     }
